@@ -15,9 +15,9 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.scenario.files import scalar_of
 from mlsysim.scenario.names import read_argument
-from mlsysim.scenario.schema import argument_notes
 from mlsysim.solvers.arguments import Argument, Noun
 from mlsysim.solvers.base import Solver
+from mlsysim.solvers.signatures import notes_of
 
 __all__ = ["REQUIRED", "Signature", "example", "flag", "signature_of"]
 
@@ -80,7 +80,7 @@ class Signature:
             name=name or function.__name__,
             kinds={key: kinds[key] for key in defaults},
             defaults=defaults,
-            notes={**(notes or {}), **argument_notes(function)},
+            notes={**(notes or {}), **notes_of(function)},
         )
 
     def read(self, words: Words, settings: Iterable[str], *, axes: bool = False) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -46,8 +45,9 @@ from mlsysim.solvers.arguments import (
     Switch,
     Whole,
 )
+from mlsysim.solvers.signatures import notes_of
 
-__all__ = ["KEYS", "argument_notes", "checked", "json_schema"]
+__all__ = ["KEYS", "checked", "json_schema"]
 
 BOUNDS = ("at_most", "at_least")
 
@@ -404,7 +404,7 @@ def _system() -> Schema:
 
 def _when(task: Task) -> Schema:
     """Compose the schema of a task: the arguments and results of its solver."""
-    notes = argument_notes(task.solver.solve)
+    notes = notes_of(task.solver.solve)
     arguments = {
         name: _argument(kind, task.defaults[name], notes.get(name, ""))
         for name, kind in task.parameters.items()
@@ -490,11 +490,3 @@ def _macro() -> Schema:
         "limits": _limits(MACRO_METRICS),
     }
     return _object({key: texts[key] for key in MACRO_KEYS})
-
-
-def argument_notes(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the description of each argument in a solver's docstring."""
-    text = inspect.getdoc(function) or ""
-    section = re.search(r"Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", text, re.DOTALL)
-    items = re.findall(r"^(\w+)\n((?: .*\n?)+)", section[1] if section else "", re.MULTILINE)
-    return {name: " ".join(body.split()) for name, body in items}

@@ -80,13 +80,12 @@ def _as_float(value: Any) -> float:
 class Argument:
     """Base of the kinds. In a sweep, the values of `numeric` ones become arrays.
 
-    An argument of several functions states its `default` and its description (`note`) here. An
-    argument of one function has both in that function's signature and docstring.
+    An argument of several functions states its `default` here, and an argument of one function in
+    that function's signature.
     """
 
     optional: bool = False
     default: Any = Parameter.empty
-    note: str = ""
 
     numeric = False
     unit: ClassVar[str] = ""

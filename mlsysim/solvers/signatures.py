@@ -1,9 +1,10 @@
 """Signatures and docstrings of functions that share arguments.
 
 Shared arguments are declared once, as fields of a TypedDict. Each field is annotated with its type
-and its kind, which has the limits, the default and the description. A function takes all of them as
-``**engine: Unpack[EngineArguments]``, which type checkers and editors understand. `compose` writes
-them out in the function's signature and docstring, for `help`, commands and the reference.
+and its kind, which has the limits and the default, and the docstring describes it. A function takes
+all of them as ``**engine: Unpack[EngineArguments]``, which type checkers and editors understand.
+`composed` writes them out in the function's signature and docstring, for `help`, commands and the
+reference.
 
 The type of a field may be a type variable, so that one function takes a number and another function
 several numbers to choose from.
@@ -14,18 +15,17 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
-from textwrap import fill, indent
 from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from mlsysim.solvers.arguments import Argument, Number
 
-__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "marked"]
+__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "marked", "notes_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
-_WIDTH = 88
+_SECTION = r"^{}\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)"
+_ITEM = re.compile(r"^(\w+)\n((?:    .*(?:\n|\Z))+)", re.MULTILINE)
 
 
 def fields_of(shared: Any) -> dict[str, Any]:
@@ -90,6 +90,13 @@ def defaults_of(shared: Any) -> dict[str, Any]:
     return values
 
 
+def notes_of(function: Any) -> dict[str, str]:
+    """Return the description of each argument in a function's docstring."""
+    return {
+        name: " ".join(text.split()) for name, text in _items(function, "Parameters")[0].items()
+    }
+
+
 def composed(
     defaults: Mapping[str, Any] | None = None, without: Collection[str] = ()
 ) -> Callable[[F], F]:
@@ -131,7 +138,8 @@ def composed(
             for name, kind in shared.items()
         ]
         function.__signature__ = signature.replace(parameters=[*own, *parameters])  # type: ignore[attr-defined]
-        function.__doc__ = _documented(function.__doc__, shared)
+        texts = _texts(get_type_hints(function, include_extras=True).values())
+        function.__doc__ = _documented(function, {name: texts.get(name, "") for name in shared})
         return function
 
     return compose
@@ -142,16 +150,28 @@ def _plain(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _documented(docstring: str | None, shared: Mapping[str, Argument]) -> str | None:
-    """Return a docstring whose section of parameters also has the shared ones."""
-    text = inspect.cleandoc(docstring or "")
-    section = _PARAMETERS.search(text)
-    if section is None:
-        return docstring
-    own = set(re.findall(r"^(\w+)$", section[1], re.MULTILINE))
-    items = [
-        f"{name}\n{indent(fill(' '.join(kind.note.split()), _WIDTH), '    ')}"
-        for name, kind in shared.items()
-        if name not in own
-    ]
-    return "\n".join([text[: section.end()], *items]) + text[section.end() :]
+def _items(thing: Any, section: str) -> tuple[dict[str, str], int]:
+    """Return the items of a section of a docstring, and where it ends; -1 if there is none."""
+    text = inspect.getdoc(thing) or ""
+    match = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
+    return ({}, -1) if match is None else (dict(_ITEM.findall(match[1])), match.end())
+
+
+def _texts(bases: Iterable[Any]) -> dict[str, str]:
+    """Return the descriptions in the docstrings of TypedDicts and their bases."""
+    texts: dict[str, str] = {}
+    for base in bases:
+        kind = get_args(base)[0] if get_origin(base) is Unpack else base
+        kind = get_origin(kind) or kind
+        texts |= _texts(getattr(kind, "__orig_bases__", ())) | _items(kind, "Attributes")[0]
+    return texts
+
+
+def _documented(function: Any, texts: Mapping[str, str]) -> str | None:
+    """Return a function's docstring, in which the section of parameters also has these."""
+    own, end = _items(function, "Parameters")
+    text = inspect.getdoc(function)
+    if text is None or end < 0:
+        return text
+    items = [f"{name}\n{about.rstrip()}" for name, about in texts.items() if name not in own]
+    return "\n".join([text[:end], *items]) + text[end:]

@@ -10,10 +10,9 @@ import jsonschema
 import pytest
 
 from mlsysim import ConfigError, SimulationConfig
-from mlsysim.scenario.files import document_of, read_json, read_yaml
+from mlsysim.scenario.files import read_json, read_yaml
 from mlsysim.scenario.names import read_argument
 from mlsysim.scenario.scenario import TASKS
-from mlsysim.scenario.schema import argument_notes
 from mlsysim.solvers.arguments import Noun
 from tests.scenario.malformed import JSON, YAML
 from tests.scenario.samples import CAMERA, TRAINING
@@ -102,9 +101,3 @@ def test_an_argument_that_is_an_entry_lists_the_names_that_are_taken(name):
             assert names
             for one in names:
                 assert isinstance(read_argument(kind, argument, one), kind.kinds)
-
-
-def test_notes_are_read_from_docstrings():
-    notes = argument_notes(TASKS["training"].solver.solve)
-    assert notes["tp_size"] == "Devices that share each layer (tensor parallelism)."
-    assert argument_notes(document_of) == {}

@@ -77,328 +77,183 @@ class Only(Enum):
 
 
 class ClientArguments(TypedDict, total=False):
-    """Arguments of clients that wait for an answer before they send the next request."""
+    """Arguments of clients that wait for an answer before they send the next request.
 
-    seq_len: Annotated[int, Whole(unit="token", default=2048, note="Tokens of each prompt.")]
-    images: Annotated[
-        int,
-        Whole(
-            minimum=0,
-            default=0,
-            note="""Images in each prompt; their tokens count toward `seq_len`. Each image is a pass
-            of the model's vision tower, timed from its totals by one roofline. Only for models with
-            a known tower (`vision`); 0 means text only.""",
-        ),
-    ]
-    turn_tokens: Annotated[
-        int | None,
-        Whole(
-            unit="token",
-            default=None,
-            note="New tokens per prompt after the first, in addition to the previous answer.",
-        ),
-    ]
-    waves: Annotated[
-        int | None,
-        Whole(
-            default=None,
-            note="""Requests that each client sends, one after the other. All clients start at once,
-            so the first requests queue. `None` means a run long enough that its start does not
-            matter; only then do requests in flight equal rate times latency for every output
-            length.""",
-        ),
-    ]
+    Attributes
+    ----------
+    seq_len
+        Tokens of each prompt.
+    images
+        Images in each prompt; their tokens count toward `seq_len`. Each image is a pass of the
+        model's vision tower, timed from its totals by one roofline. Only for models with a known
+        tower (`vision`); 0 means text only.
+    turn_tokens
+        New tokens per prompt after the first, in addition to the previous answer.
+    waves
+        Requests that each client sends, one after the other. All clients start at once, so the
+        first requests queue. `None` means a run long enough that its start does not matter; only
+        then do requests in flight equal rate times latency for every output length.
+    """
+
+    seq_len: Annotated[int, Whole(unit="token", default=2048)]
+    images: Annotated[int, Whole(minimum=0, default=0)]
+    turn_tokens: Annotated[int | None, Whole(unit="token", default=None)]
+    waves: Annotated[int | None, Whole(default=None)]
 
 
 class EngineArguments(TypedDict, Generic[Size, Format], total=False):
     """Arguments of every engine that serves requests.
 
     Those with the type `Size` or `Format` are levers of the planner.
+
+    Attributes
+    ----------
+    precision
+        Number format of the arithmetic and the activations.
+    weight_precision
+        Format in which weights are stored; `None` takes `precision`. Narrow formats apply to the
+        layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of AWQ for
+        ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which the model
+        states a format (`formats`) keep it.
+    kv_precision
+        Format in which keys and values are stored, and sent from a prefill pool to a decode pool;
+        `None` takes `precision`.
+    tp_size
+        Devices that share each layer of a rank.
+    pp_size
+        Pipeline stages. The same number of request groups pass through them, one after another.
+    attention_dp
+        Ranks of data-parallel attention. Each has `tp_size` devices, its own requests, and its own
+        copy of all weights except the experts, which all ranks share. Tokens are sent to experts
+        and back in an exchange between the ranks.
+    ep_size
+        Groups into which the `tp_size` x `attention_dp` devices of a stage divide the experts; the
+        devices of a group split each of its experts. 1 splits every expert over all these devices;
+        their number places each expert whole on one device.
+    dcp_size
+        Ranks of decode context parallelism: of the `tp_size` devices, those that hold the same keys
+        and values divide their tokens. Each rank attends to its own part of the context, and two
+        exchanges per layer combine the results. It divides `tp_size` / KV heads, where latent
+        attention has one KV head. Prefill takes as long as before, and a prefill pool does not
+        divide contexts; windows, states and the keys of an indexer are not divided.
+    redundant_experts
+        Additional copies of busy experts per layer. They take memory; what they gain is a lower
+        `expert_imbalance`. They must make the experts divisible by `ep_size`.
+    expert_imbalance
+        Load (rows) of the busiest group of experts divided by the mean, with the
+        `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to it.
+        The model does not compute how much copies lower it: pass the ratio that remains.
+    dispatch_precision
+        Format of tokens on the way to experts; results come back in at least 16 bits. `None` takes
+        8 bits if `precision` has 8 or 4.
+    overlap_batches
+        What hides the exchange with experts. 2: a rank splits each batch into halves, and one half
+        computes while tokens of the other are sent (SGLang's two-batch overlap, vLLM's dual-batch
+        overlap). Each half reads the weights, which can cost more than it hides. 1: only shared
+        experts and the experts' last product run meanwhile (single-batch overlap). 0: nothing does.
+    cached_share
+        Share of each prompt that is already in the prefix cache. It is not computed again, but
+        tokens still attend to it, and each request still counts with its whole cache in memory.
+        With separate pools, only the prefill pool caches prefixes; all keys and values still move
+        to the decode pool.
+    loaded_share
+        Share of each prompt whose keys and values are in the host's memory or on a disk. They are
+        loaded before the first token, which takes time on the link, but no device time and no
+        energy.
+    host_link
+        Link over which each device loads prefixes and adapters, such as PCIe or an SSD. `None`
+        takes the device's bandwidth to its host, without latency. Waits for the link are part of
+        the cost of device time; memory and disks of the host have no price and no energy here.
+    lora_rank
+        Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each request
+        uses one. `None` serves the model without adapters. Passes read each adapter in use, and
+        stream each token's inputs and outputs once more.
+    adapters
+        Adapters to choose from, each with the same probability.
+    resident_adapters
+        Adapters that the devices set memory aside for, which also limits how many different ones
+        run together. The others are loaded over `host_link`. `None` keeps all of them.
+    turns
+        Requests per session. Each prompt repeats everything before it and adds new tokens;
+        `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then follow from the
+        memory, the request rate and `think_time`. All requests of a session go to the same engine.
+        A prefill pool caches prompts but no answers, which it reads again with the next turn.
+    think_time
+        Mean time from an answer to the session's next request, exponentially distributed. For a
+        prefill pool by itself, it starts at the first token, so it includes the time in the decode
+        pool.
+    host_memory
+        Host memory (or disk) per device for prefixes that the device has evicted; `None` means
+        there is none.
+    token_budget
+        Most tokens per rank in one pass, which limits the chunks of a prefill; `None` takes the
+        calibration's.
+    block_size
+        Tokens per block of the engine's cache: 16 in vLLM, 32 or 64 in TensorRT-LLM. On average,
+        half of each sequence's last block is empty. The default of 1 counts single tokens, as in
+        the fit of the constants.
+    draft_tokens
+        Tokens that a draft head (MTP, EAGLE) proposes before each decode pass. Each costs one
+        average layer and the output projection, and the pass verifies all of them.
+    acceptance_length
+        Mean tokens that a decode pass then yields, including its own: from 1 to `draft_tokens` + 1.
+        It depends on the text, so it has no default.
+    calibration
+        Constants for the operators; `None` takes those fitted for the device, which are
+        TensorRT-LLM's on recent NVIDIA GPUs.
     """
 
-    precision: Annotated[
-        str,
-        PrecisionName(default="fp16", note="Number format of the arithmetic and the activations."),
-    ]
-    weight_precision: Annotated[
-        Format,
-        PrecisionName(
-            files=True,
-            default=None,
-            note="""Format in which weights are stored; `None` takes `precision`. Narrow formats
-            apply to the layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of
-            AWQ for ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which
-            the model states a format (`formats`) keep it.""",
-        ),
-    ]
-    kv_precision: Annotated[
-        Format,
-        PrecisionName(
-            default=None,
-            note="""Format in which keys and values are stored, and sent from a prefill pool to a
-            decode pool; `None` takes `precision`.""",
-        ),
-    ]
-    tp_size: Annotated[
-        Size, Whole(default=1, note="Devices that share each layer of a rank."), Only.PLAN
-    ]
-    pp_size: Annotated[
-        Size,
-        Whole(
-            default=1,
-            note="""Pipeline stages. The same number of request groups pass through them, one after
-            another.""",
-        ),
-        Only.PLAN,
-        Only.OPERATORS,
-    ]
-    attention_dp: Annotated[
-        Size,
-        Whole(
-            default=1,
-            note="""Ranks of data-parallel attention. Each has `tp_size` devices, its own requests,
-            and its own copy of all weights except the experts, which all ranks share. Tokens are
-            sent to experts and back in an exchange between the ranks.""",
-        ),
-        Only.PLAN,
-        Only.OPERATORS,
-    ]
-    ep_size: Annotated[
-        Size,
-        Whole(
-            default=1,
-            note="""Groups into which the `tp_size` x `attention_dp` devices of a stage divide the
-            experts; the devices of a group split each of its experts. 1 splits every expert over
-            all these devices; their number places each expert whole on one device.""",
-        ),
-        Only.PLAN,
-        Only.OPERATORS,
-    ]
-    dcp_size: Annotated[
-        Size,
-        Whole(
-            default=1,
-            note="""Ranks of decode context parallelism: of the `tp_size` devices, those that hold
-            the same keys and values divide their tokens. Each rank attends to its own part of the
-            context, and two exchanges per layer combine the results. It divides `tp_size` / KV
-            heads, where latent attention has one KV head. Prefill takes as long as before, and a
-            prefill pool does not divide contexts; windows, states and the keys of an indexer are
-            not divided.""",
-        ),
-        Only.PLAN,
-        Only.DECODE,
-        Only.OPERATORS,
-    ]
-    redundant_experts: Annotated[
-        Size,
-        Whole(
-            minimum=0,
-            default=0,
-            note="""Additional copies of busy experts per layer. They take memory; what they gain is
-            a lower `expert_imbalance`. They must make the experts divisible by `ep_size`.""",
-        ),
-        Only.OPERATORS,
-    ]
-    expert_imbalance: Annotated[
-        float,
-        Factor(
-            default=1,
-            note="""Load (rows) of the busiest group of experts divided by the mean, with the
-            `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to
-            it. The model does not compute how much copies lower it: pass the ratio that
-            remains.""",
-        ),
-        Only.OPERATORS,
-    ]
-    dispatch_precision: Annotated[
-        str | None,
-        PrecisionName(
-            default=None,
-            note="""Format of tokens on the way to experts; results come back in at least 16 bits.
-            `None` takes 8 bits if `precision` has 8 or 4.""",
-        ),
-        Only.OPERATORS,
-    ]
-    overlap_batches: Annotated[
-        Size,
-        Whole(
-            minimum=0,
-            maximum=2,
-            default=0,
-            note="""What hides the exchange with experts. 2: a rank splits each batch into halves,
-            and one half computes while tokens of the other are sent (SGLang's two-batch overlap,
-            vLLM's dual-batch overlap). Each half reads the weights, which can cost more than it
-            hides. 1: only shared experts and the experts' last product run meanwhile (single-batch
-            overlap). 0: nothing does.""",
-        ),
-        Only.OPERATORS,
-    ]
-    cached_share: Annotated[
-        float,
-        Portion(
-            default=0,
-            note="""Share of each prompt that is already in the prefix cache. It is not computed
-            again, but tokens still attend to it, and each request still counts with its whole cache
-            in memory. With separate pools, only the prefill pool caches prefixes; all keys and
-            values still move to the decode pool.""",
-        ),
-        Only.PREFILL,
-        Only.OPERATORS,
-    ]
-    loaded_share: Annotated[
-        float,
-        Portion(
-            default=0,
-            note="""Share of each prompt whose keys and values are in the host's memory or on a
-            disk. They are loaded before the first token, which takes time on the link, but no
-            device time and no energy.""",
-        ),
-        Only.PREFILL,
-        Only.OPERATORS,
-    ]
+    precision: Annotated[str, PrecisionName(default="fp16")]
+    weight_precision: Annotated[Format, PrecisionName(files=True, default=None)]
+    kv_precision: Annotated[Format, PrecisionName(default=None)]
+    tp_size: Annotated[Size, Whole(default=1), Only.PLAN]
+    pp_size: Annotated[Size, Whole(default=1), Only.PLAN, Only.OPERATORS]
+    attention_dp: Annotated[Size, Whole(default=1), Only.PLAN, Only.OPERATORS]
+    ep_size: Annotated[Size, Whole(default=1), Only.PLAN, Only.OPERATORS]
+    dcp_size: Annotated[Size, Whole(default=1), Only.PLAN, Only.DECODE, Only.OPERATORS]
+    redundant_experts: Annotated[Size, Whole(minimum=0, default=0), Only.OPERATORS]
+    expert_imbalance: Annotated[float, Factor(default=1), Only.OPERATORS]
+    dispatch_precision: Annotated[str | None, PrecisionName(default=None), Only.OPERATORS]
+    overlap_batches: Annotated[Size, Whole(minimum=0, maximum=2, default=0), Only.OPERATORS]
+    cached_share: Annotated[float, Portion(default=0), Only.PREFILL, Only.OPERATORS]
+    loaded_share: Annotated[float, Portion(default=0), Only.PREFILL, Only.OPERATORS]
     host_link: Annotated[
-        NetworkFabric | None,
-        Noun(
-            hint="Systems.Links.PCIe5",
-            default=None,
-            note="""Link over which each device loads prefixes and adapters, such as PCIe or an SSD.
-            `None` takes the device's bandwidth to its host, without latency. Waits for the link are
-            part of the cost of device time; memory and disks of the host have no price and no
-            energy here.""",
-        ),
-        Only.OPERATORS,
+        NetworkFabric | None, Noun(hint="Systems.Links.PCIe5", default=None), Only.OPERATORS
     ]
-    lora_rank: Annotated[
-        int | None,
-        Whole(
-            default=None,
-            note="""Rank of low-rank adapters (LoRA) of all matrices in the layers, in 16 bits; each
-            request uses one. `None` serves the model without adapters. Passes read each adapter in
-            use, and stream each token's inputs and outputs once more.""",
-        ),
-        Only.OPERATORS,
-    ]
-    adapters: Annotated[
-        int,
-        Whole(default=1, note="Adapters to choose from, each with the same probability."),
-    ]
-    resident_adapters: Annotated[
-        int | None,
-        Whole(
-            default=None,
-            note="""Adapters that the devices set memory aside for, which also limits how many
-            different ones run together. The others are loaded over `host_link`. `None` keeps all of
-            them.""",
-        ),
-    ]
-    turns: Annotated[
-        int,
-        Stage(
-            default=1,
-            note="""Requests per session. Each prompt repeats everything before it and adds new
-            tokens; `seq_len` is the mean over all turns. `cached_share` and `loaded_share` then
-            follow from the memory, the request rate and `think_time`. All requests of a session go
-            to the same engine. A prefill pool caches prompts but no answers, which it reads again
-            with the next turn.""",
-        ),
-        Only.PREFILL,
-        Only.OPERATORS,
-    ]
-    think_time: Annotated[
-        Quantity | None,
-        Amount(
-            unit="s",
-            default=None,
-            note="""Mean time from an answer to the session's next request, exponentially
-            distributed. For a prefill pool by itself, it starts at the first token, so it includes
-            the time in the decode pool.""",
-        ),
-    ]
-    host_memory: Annotated[
-        Quantity | None,
-        Amount(
-            unit="GB",
-            default=None,
-            note="""Host memory (or disk) per device for prefixes that the device has evicted;
-            `None` means there is none.""",
-        ),
-    ]
-    token_budget: Annotated[
-        int | None,
-        Whole(
-            unit="token",
-            default=None,
-            note="""Most tokens per rank in one pass, which limits the chunks of a prefill; `None`
-            takes the calibration's.""",
-        ),
-        Only.OPERATORS,
-    ]
-    block_size: Annotated[
-        int,
-        Whole(
-            unit="token",
-            default=1,
-            note="""Tokens per block of the engine's cache: 16 in vLLM, 32 or 64 in TensorRT-LLM. On
-            average, half of each sequence's last block is empty. The default of 1 counts single
-            tokens, as in the fit of the constants.""",
-        ),
-    ]
+    lora_rank: Annotated[int | None, Whole(default=None), Only.OPERATORS]
+    adapters: Annotated[int, Whole(default=1)]
+    resident_adapters: Annotated[int | None, Whole(default=None)]
+    turns: Annotated[int, Stage(default=1), Only.PREFILL, Only.OPERATORS]
+    think_time: Annotated[Quantity | None, Amount(unit="s", default=None)]
+    host_memory: Annotated[Quantity | None, Amount(unit="GB", default=None)]
+    token_budget: Annotated[int | None, Whole(unit="token", default=None), Only.OPERATORS]
+    block_size: Annotated[int, Whole(unit="token", default=1)]
     draft_tokens: Annotated[
-        Size,
-        Whole(
-            minimum=0,
-            unit="token",
-            default=0,
-            note="""Tokens that a draft head (MTP, EAGLE) proposes before each decode pass. Each
-            costs one average layer and the output projection, and the pass verifies all of
-            them.""",
-        ),
-        Only.DECODE,
-        Only.OPERATORS,
+        Size, Whole(minimum=0, unit="token", default=0), Only.DECODE, Only.OPERATORS
     ]
-    acceptance_length: Annotated[
-        float | None,
-        Factor(
-            default=None,
-            note="""Mean tokens that a decode pass then yields, including its own: from 1 to
-            `draft_tokens` + 1. It depends on the text, so it has no default.""",
-        ),
-        Only.DECODE,
-    ]
+    acceptance_length: Annotated[float | None, Factor(default=None), Only.DECODE]
     calibration: Annotated[
-        ServingCalibration | None,
-        Noun(
-            hint="ServingCalibrations.Hopper_vLLM",
-            default=None,
-            note="""Constants for the operators; `None` takes those fitted for the device, which are
-            TensorRT-LLM's on recent NVIDIA GPUs.""",
-        ),
+        ServingCalibration | None, Noun(hint="ServingCalibrations.Hopper_vLLM", default=None)
     ]
 
 
 class ColocatedArguments(EngineArguments[Size, Format], total=False):
-    """Arguments of an engine that prefills and decodes on the same devices."""
+    """Arguments of an engine that prefills and decodes on the same devices.
 
-    reserved_output: Annotated[
-        float | None,
-        Portion(
-            default=None,
-            note="""Share of the output for which memory is reserved when a request is admitted.
-            With 1, no request is ever preempted. With less, more requests run, and while the cache
-            is full, each new token evicts another one, which is recomputed later. `None` takes the
-            calibration's share; its fitted times include the tokens that its engine
-            recomputes.""",
-        ),
-        Only.DECODE,
-        Only.OPERATORS,
-    ]
+    Attributes
+    ----------
+    reserved_output
+        Share of the output for which memory is reserved when a request is admitted. With 1, no
+        request is ever preempted. With less, more requests run, and while the cache is full, each
+        new token evicts another one, which is recomputed later. `None` takes the calibration's
+        share; its fitted times include the tokens that its engine recomputes.
+    power_calibration
+        Constants for power; `None` takes those fitted for the device's generation.
+    """
+
+    reserved_output: Annotated[float | None, Portion(default=None), Only.DECODE, Only.OPERATORS]
     power_calibration: Annotated[
-        PowerCalibration | None,
-        Noun(
-            hint="PowerCalibrations.Hopper",
-            default=None,
-            note="Constants for power; `None` takes those fitted for the device's generation.",
-        ),
+        PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper", default=None)
     ]
 
 

@@ -30,25 +30,19 @@ ROLES = {name: name for name in ("both", "prefill", "decode")}
 
 
 class OpenLoopArguments(ColocatedArguments[Size, Format], total=False):
-    """Arguments of an engine at which requests arrive by themselves."""
+    """Arguments of an engine at which requests arrive by themselves.
 
-    turn_tokens: Annotated[
-        float | None,
-        Amount(
-            unit="token",
-            plain=True,
-            default=None,
-            note="Mean new tokens per prompt after the first, in addition to the previous answer.",
-        ),
-    ]
-    batch_limit: Annotated[
-        Size,
-        Whole(
-            default=256,
-            note="""Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`.
-            Memory may allow fewer.""",
-        ),
-    ]
+    Attributes
+    ----------
+    turn_tokens
+        Mean new tokens per prompt after the first, in addition to the previous answer.
+    batch_limit
+        Most sequences that the engine runs at once, such as vLLM's `max_num_seqs`. Memory may allow
+        fewer.
+    """
+
+    turn_tokens: Annotated[float | None, Amount(unit="token", plain=True, default=None)]
+    batch_limit: Annotated[Size, Whole(default=256)]
 
 
 ONLY = {
