@@ -200,7 +200,8 @@ class EngineArguments(TypedDict, Generic[Size, Format], total=False):
         It depends on the text, so it has no default.
     calibration
         Constants for the operators; `None` takes those fitted for the device, which are
-        TensorRT-LLM's on recent NVIDIA GPUs.
+        TensorRT-LLM's on recent NVIDIA GPUs. To compare devices, give both the constants of one
+        engine that has runs in the same format on each, and see `calibration` of the results.
     """
 
     precision: Annotated[str, PrecisionName(default="fp16")]
