@@ -19,7 +19,16 @@ from typing import Any, NamedTuple
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import has_dimension, read_amount, real_number, strip
 
-__all__ = ["AmountAsked", "Asked", "ChoiceAsked", "CountAsked", "Exercise", "Mistake", "Verdict"]
+__all__ = [
+    "AmountAsked",
+    "Asked",
+    "ChoiceAsked",
+    "CountAsked",
+    "Exercise",
+    "Mistake",
+    "Verdict",
+    "si",
+]
 
 # Ratios of a wrong answer to the right one with a specific hint.
 _PLAIN_SLIPS = (
@@ -33,6 +42,11 @@ _UNIT_SLIPS = (
 )
 _BARE = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 _TOO = "Too"
+
+
+def si(value: Any) -> float:
+    """Return a quantity as a number in SI base units."""
+    return float(value.to_base_units().magnitude)
 
 
 @dataclass(frozen=True)

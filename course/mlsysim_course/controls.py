@@ -29,11 +29,6 @@ class Control:
         raise NotImplementedError
 
     @property
-    def locks(self) -> bool:
-        """Whether its first value is final."""
-        return False
-
-    @property
     def wanted(self) -> str:
         """What to give, in words."""
         raise NotImplementedError
@@ -255,21 +250,3 @@ class Controls:
         """Return the value of every control: the one that the student set, or its start."""
         start = {name: control.start for name, control in self.by_id.items()}
         return start | self.check(state)
-
-    def change(self, state: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-        """Return the state with one value changed.
-
-        Raises
-        ------
-        ConfigError
-            If state or value are out of range, or if the question is answered and locks.
-        """
-        changed = self.check({**self.check(state), name: value})
-        control, before = self.by_id[name], state.get(name)
-        if control.locks and before not in (None, value):
-            raise ConfigError(
-                f"{name} is locked: it was answered with {before!r} before the instruments "
-                "were shown. Restart the lab to answer it again",
-                argument=name,
-            )
-        return changed

@@ -17,13 +17,9 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import ReliabilitySolver, ServingSolver, SustainabilitySolver
-from mlsysim_course.answers import AmountAsked, Asked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, Asked, Exercise, Mistake, si
 
 __all__ = ["PROBLEMS", "Problem", "Task", "answer", "draw", "problem_set"]
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,7 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
 def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:
     def size(heads: int) -> float:
         each: float = heads / model.kv_heads
-        return each * _si(model.kv_cache_bytes(precision, tokens))
+        return each * si(model.kv_cache_bytes(precision, tokens))
 
     return {
         "cache": AmountAsked(
@@ -148,7 +144,7 @@ def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:
 
 def _states(model: Any, gpus: int) -> dict[str, Asked]:
     def size(shared: float, own: float) -> float:
-        return _si(model.parameters) * (own + shared / gpus)
+        return si(model.parameters) * (own + shared / gpus)
 
     return {
         "plain": AmountAsked(
@@ -170,7 +166,7 @@ def _states(model: Any, gpus: int) -> dict[str, Asked]:
 
 def _decode(model: Any, hardware: Any, precision: str) -> dict[str, Asked]:
     def itl(efficiency: float) -> float:
-        return _si(
+        return si(
             ServingSolver.solve(
                 model=model,
                 hardware=hardware,
@@ -203,13 +199,13 @@ def _failures(gpus: int, pause: int) -> dict[str, Asked]:
         "between": AmountAsked(
             asks="the time between failures of the fleet",
             unit="h",
-            truth=lambda: _si(run(gpus).fleet_mtbf),
+            truth=lambda: si(run(gpus).fleet_mtbf),
             hint="Divide the time between failures of one GPU by the number of GPUs.",
         ),
         "interval": AmountAsked(
             asks="the best time between checkpoints",
             unit="minute",
-            truth=lambda: _si(run(gpus).optimal_checkpoint_interval),
+            truth=lambda: si(run(gpus).optimal_checkpoint_interval),
             hint="Use Young's formula.",
         ),
     }
@@ -222,7 +218,7 @@ def _carbon(place: Any, days: int) -> dict[str, Asked]:
             duration_days=Q_(days, "day"),
             datacenter=place,
         )
-        return _si(r[field])
+        return si(r[field])
 
     return {
         "energy": AmountAsked(

@@ -10,17 +10,13 @@ from mlsysim.core.types import RentalOffer
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import EconomicsSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
 _PEAK = 60.0  # requests per second, as the page says
 _LIMIT = 0.03  # seconds between tokens
 _PRICE = 200_000.0  # USD for a server, as the exercise says
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _chat(users: int, **given: Any) -> ServingResult:
@@ -31,7 +27,7 @@ def _chat(users: int, **given: Any) -> ServingResult:
 
 
 def _million(result: ServingResult, offer: RentalOffer = Systems.Lambda_H100) -> float:
-    return 1e6 * _si(offer.price) / _si(result.output_throughput)
+    return 1e6 * si(offer.price) / si(result.output_throughput)
 
 
 def _small(**given: Any) -> ServingResult:
@@ -43,11 +39,11 @@ def _share(**given: Any) -> float:
     year = EconomicsSolver.solve(
         fleet=fleet, duration_days=Q_(1, "year"), datacenter=Infra.Hyperscale_US, **given
     )
-    return _si(year.cost_per_device_hour) / _si(Systems.Lambda_H100.price)
+    return si(year.cost_per_device_hour) / si(Systems.Lambda_H100.price)
 
 
 def _gpus(precision: str) -> int:
-    rate = _si(_chat(64, precision=precision).request_throughput)
+    rate = si(_chat(64, precision=precision).request_throughput)
     return math.ceil(_PEAK / rate)
 
 
@@ -61,7 +57,7 @@ _FIRST = Exercise(
             hint="Divide the price of a second by the tokens of a second.",
             mistakes=(
                 Mistake(
-                    lambda: 1e6 * _si(Systems.Lambda_H100.price) / _si(_chat(32).decode_throughput),
+                    lambda: 1e6 * si(Systems.Lambda_H100.price) / si(_chat(32).decode_throughput),
                     "While a prompt is read, no user gets a token: use `output_throughput`.",
                 ),
                 Mistake(
@@ -92,7 +88,7 @@ _SECOND = Exercise(
         "limit": ChoiceAsked(
             asks='whether the limit is `"met"` or `"missed"`',
             options=("met", "missed"),
-            truth=lambda: "met" if _si(_small().itl) <= _LIMIT else "missed",
+            truth=lambda: "met" if si(_small().itl) <= _LIMIT else "missed",
             hint="Look at `itl`.",
         ),
     },

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mlsysim.core.types import Accelerator, FixedShapeModel
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -23,10 +21,6 @@ _CHIPS = (
 )
 
 
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
-
-
 def _run(
     chip: Accelerator, model: FixedShapeModel = Models.MobileNetV1_Quarter
 ) -> SingleNodeResult:
@@ -34,7 +28,7 @@ def _run(
 
 
 def _joule(chip: Accelerator, model: FixedShapeModel = Models.MobileNetV1_Quarter) -> float:
-    return _si(_run(chip, model).energy)
+    return si(_run(chip, model).energy)
 
 
 def _life(chip: Accelerator, seconds: float, sleep: float = _SLEEP) -> float:
@@ -42,7 +36,7 @@ def _life(chip: Accelerator, seconds: float, sleep: float = _SLEEP) -> float:
 
 
 def _keeping_up(per_second: float = 2) -> int:
-    return sum(_si(_run(chip, Models.DS_CNN).latency) < 1 / per_second for chip in _CHIPS)
+    return sum(si(_run(chip, Models.DS_CNN).latency) < 1 / per_second for chip in _CHIPS)
 
 
 def _listening(per_second: float = 2, sleep: float = _SLEEP) -> float:

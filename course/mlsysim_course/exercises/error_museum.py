@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mlsysim.core import formulas as f
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -21,12 +19,8 @@ _PRINTED_RATE = Q_(400, "Gbit/s")
 _CONTEXT = 8192
 
 
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
-
-
 def _peak(device: str) -> float:
-    return _si(Hardware[device].compute.fp16)
+    return si(Hardware[device].compute.fp16)
 
 
 def _rescaled(peak: float) -> float:
@@ -49,7 +43,7 @@ def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> 
 
 def _images(operations: int) -> float:
     """Images per second at half of the peak, for a number of operations per multiply-accumulate."""
-    macs = _si(Models.ResNet50.flops_per_sample) / 2
+    macs = si(Models.ResNet50.flops_per_sample) / 2
     return 0.5 * _peak("A100") / (operations * macs)
 
 
@@ -62,10 +56,10 @@ def _bubble(share: bool) -> float:
 
 def _all_reduce(directions: int) -> float:
     node = Systems.Nodes.DGX_H100
-    size = 2 * _si(Models.Llama3_70B.parameters)
+    size = 2 * si(Models.Llama3_70B.parameters)
     return float(
         f.ring_all_reduce_time(
-            size, node.accelerators_per_node, directions * _si(node.scale_up.bandwidth), 0.0
+            size, node.accelerators_per_node, directions * si(node.scale_up.bandwidth), 0.0
         )
     )
 
@@ -96,11 +90,11 @@ _SPARSE = Exercise(
     {
         "mfu": AmountAsked(
             asks="the utilization against the dense peak, as a share",
-            truth=lambda: _si(_ISSUE_RATE) / _peak("H100"),
+            truth=lambda: si(_ISSUE_RATE) / _peak("H100"),
             hint="Divide the rate by the peak of dense matrix products in 16 bits.",
             mistakes=(
                 Mistake(
-                    lambda: _si(_ISSUE_RATE) / (2 * _peak("H100")),
+                    lambda: si(_ISSUE_RATE) / (2 * _peak("H100")),
                     "You divided by the peak with sparsity, as the question in the thread did.",
                 ),
             ),
@@ -128,7 +122,7 @@ _MATRICES = Exercise(
                     "That is the published count: its feed-forward block lacks the gate.",
                 ),
                 Mistake(
-                    lambda: round(_si(Models.Llama1_7B.parameters)),
+                    lambda: round(si(Models.Llama1_7B.parameters)),
                     "That is the whole network, with its embeddings and norms.",
                 ),
             ),
@@ -142,7 +136,7 @@ _GROUPED = Exercise(
         "cache": AmountAsked(
             asks="the cache of one sequence",
             unit="GB",
-            truth=lambda: _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+            truth=lambda: si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
             hint="Count keys and values for every layer, every key-value head and every token.",
             mistakes=(
                 Mistake(
@@ -155,7 +149,7 @@ _GROUPED = Exercise(
                     "You counted the query heads. Several of them share one key-value head.",
                 ),
                 Mistake(
-                    lambda: 0.5 * _si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+                    lambda: 0.5 * si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
                     "Keys and values are both cached, and a number in bf16 takes more than one "
                     "byte.",
                 ),
@@ -170,7 +164,7 @@ _HEAD_DIM = Exercise(
         "cache": AmountAsked(
             asks="the cache of one token",
             unit="kB",
-            truth=lambda: _si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
+            truth=lambda: si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
             hint="Look up `head_dim` in the catalog instead of dividing.",
             mistakes=(
                 Mistake(
@@ -212,15 +206,15 @@ _BITS = Exercise(
             asks="the bandwidth of the memory",
             unit="GB/s",
             tolerance=0.03,  # vendors round it
-            truth=lambda: _si(_BUS * _TRANSFERS),
+            truth=lambda: si(_BUS * _TRANSFERS),
             hint="Multiply the width of the bus by the transfers per second, then change units.",
             mistakes=(
                 Mistake(
-                    lambda: _si(_PRINTED_RATE),
+                    lambda: si(_PRINTED_RATE),
                     "That is the printed figure. Compute the bandwidth from the bus instead.",
                 ),
                 Mistake(
-                    lambda: 8 * _si(_BUS * _TRANSFERS),
+                    lambda: 8 * si(_BUS * _TRANSFERS),
                     "The width of the bus is given in bits.",
                 ),
             ),

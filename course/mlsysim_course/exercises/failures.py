@@ -10,17 +10,13 @@ from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import ReliabilityResult, ReliabilitySolver
-from mlsysim_course.answers import AmountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
 _DAYS = 60
 _PRICE = 2.5  # USD per GPU-hour, as the exercise says
 _GPUS = 2048
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _fleet(gpus: int) -> Fleet:
@@ -61,15 +57,15 @@ _FIRST = Exercise(
         "time": AmountAsked(
             asks="the time between failures of the fleet",
             unit="h",
-            truth=lambda: _si(_run(512, checkpoint_time_s=30).fleet_mtbf),
+            truth=lambda: si(_run(512, checkpoint_time_s=30).fleet_mtbf),
             hint="Divide the time between failures of one device by the number of devices.",
             mistakes=(
                 Mistake(
-                    lambda: _si(_run(64, checkpoint_time_s=30).fleet_mtbf),
+                    lambda: si(_run(64, checkpoint_time_s=30).fleet_mtbf),
                     "Count GPUs, not servers: the record is per GPU.",
                 ),
                 Mistake(
-                    lambda: _si(_run(checkpoint_time_s=30).fleet_mtbf),
+                    lambda: si(_run(checkpoint_time_s=30).fleet_mtbf),
                     "That is the fleet of the page. A smaller one fails less often.",
                 ),
             ),
@@ -83,21 +79,21 @@ _SECOND = Exercise(
         "interval": AmountAsked(
             asks="the best time between checkpoints",
             unit="minute",
-            truth=lambda: _si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
+            truth=lambda: si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
             hint="Put the pause and the time between failures into Young's formula.",
             mistakes=(
                 Mistake(
                     lambda: (
-                        _si(_stored().optimal_checkpoint_interval)
+                        si(_stored().optimal_checkpoint_interval)
                         * 5
-                        / _si(_stored().checkpoint_time)
+                        / si(_stored().checkpoint_time)
                     ),
                     "The interval grows with the square root of the pause, not in proportion to "
                     "it.",
                 ),
                 Mistake(
                     lambda: (
-                        _si(_run(checkpoint_time_s=5).optimal_checkpoint_interval) / math.sqrt(2)
+                        si(_run(checkpoint_time_s=5).optimal_checkpoint_interval) / math.sqrt(2)
                     ),
                     "A factor is missing under the square root.",
                 ),
@@ -148,7 +144,7 @@ _FOURTH = Exercise(
                     "That is the limit for half as many GPUs.",
                 ),
                 Mistake(
-                    lambda: 0.1 * _si(_run(16_384, checkpoint_time_s=30).fleet_mtbf),
+                    lambda: 0.1 * si(_run(16_384, checkpoint_time_s=30).fleet_mtbf),
                     "Checkpoints and repeated work already use part of the time that may be lost.",
                 ),
             ),

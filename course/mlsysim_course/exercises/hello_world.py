@@ -9,7 +9,7 @@ from typing import Any
 from mlsysim.core.types import Accelerator
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -17,10 +17,6 @@ _MODEL = Models.ResNet50
 _BEYOND = 2**40
 # NVIDIA's mean times for ResNet-50 on one V100, as in the tutorial: batch size to milliseconds.
 _MEASURED_MS = {1: 12.78, 256: 84.14}
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _solve(
@@ -51,20 +47,20 @@ def _first_bound(hardware: Accelerator, efficiency: float = 0.5) -> float:
 
 def _on_paper(traffic_of_activations: int) -> int:
     """Solve the ridge equation for the batch, with activations moved a number of times."""
-    ridge = 0.5 * _si(Hardware.H100.ridge_point("fp16"))
-    weights = 2 * ridge * _si(_MODEL.parameters)
-    moved = 2 * ridge * traffic_of_activations * _si(_MODEL.activations_per_sample)
-    return math.ceil(weights / (_si(_MODEL.flops_per_sample) - moved))
+    ridge = 0.5 * si(Hardware.H100.ridge_point("fp16"))
+    weights = 2 * ridge * si(_MODEL.parameters)
+    moved = 2 * ridge * traffic_of_activations * si(_MODEL.activations_per_sample)
+    return math.ceil(weights / (si(_MODEL.flops_per_sample) - moved))
 
 
 def _gain() -> float:
     wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
-    return _si(narrow / wide)
+    return si(narrow / wide)
 
 
 def _fitted(batch: int) -> float:
     ours = _solve(Hardware.V100, batch_size=batch, efficiency=0.5).latency
-    return 0.5 * _si(ours) * 1e3 / _MEASURED_MS[batch]
+    return 0.5 * si(ours) * 1e3 / _MEASURED_MS[batch]
 
 
 _FIRST = Exercise(
@@ -153,15 +149,15 @@ _FOURTH = Exercise(
             asks="the intensity of one user's token",
             unit="FLOP/B",
             tolerance=0.05,
-            truth=lambda: _si(_chat(1).arithmetic_intensity),
+            truth=lambda: si(_chat(1).arithmetic_intensity),
             hint="How many operations use each weight, and how many bytes does it have?",
             mistakes=(
                 Mistake(
-                    lambda: 2 * _si(_chat(1).arithmetic_intensity),
+                    lambda: 2 * si(_chat(1).arithmetic_intensity),
                     "A weight in fp16 takes two bytes.",
                 ),
                 Mistake(
-                    lambda: 0.5 * _si(_chat(1).arithmetic_intensity),
+                    lambda: 0.5 * si(_chat(1).arithmetic_intensity),
                     "A multiplication and an addition are two operations.",
                 ),
             ),
@@ -173,7 +169,7 @@ _FOURTH = Exercise(
             "point.",
             mistakes=(
                 Mistake(
-                    lambda: math.ceil(_si(Hardware.A100.ridge_point("fp16"))),
+                    lambda: math.ceil(si(Hardware.A100.ridge_point("fp16"))),
                     "Take the ridge point at half of the peak.",
                 ),
             ),

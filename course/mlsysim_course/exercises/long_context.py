@@ -6,7 +6,7 @@ from typing import Any
 
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -14,10 +14,6 @@ _LONG = 131_072
 _ANSWER = 256
 _BIG = Models.Llama3_70B
 _WAIT = 2.0  # seconds, as the exercise says
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _read(**given: Any) -> ServingResult:
@@ -28,19 +24,19 @@ def _read(**given: Any) -> ServingResult:
 
 
 def _catch(width: int) -> float:
-    return _si(_BIG.parameters) / (_BIG.layers * width)
+    return si(_BIG.parameters) / (_BIG.layers * width)
 
 
 def _faster(tp_size: int) -> float:
     pair = _read(hardware=Systems.Nodes.HGX_H200, tp_size=tp_size)
-    return _si(_read().ttft / pair.ttft)
+    return si(_read().ttft / pair.ttft)
 
 
 def _longest() -> float:
     short, long = 1024, _LONG - _ANSWER
     while long - short > 16:
         middle = (short + long) // 2
-        if _si(_read(seq_len=middle).ttft) <= _WAIT:
+        if si(_read(seq_len=middle).ttft) <= _WAIT:
             short = middle
         else:
             long = middle
@@ -49,7 +45,7 @@ def _longest() -> float:
 
 def _in_proportion() -> float:
     """Return the length that scaling the tutorial's short prompt would suggest."""
-    return 2048 * _WAIT / _si(_read(seq_len=2048).ttft)
+    return 2048 * _WAIT / si(_read(seq_len=2048).ttft)
 
 
 _FIRST = Exercise(
@@ -67,7 +63,7 @@ _FIRST = Exercise(
                 ),
                 Mistake(
                     lambda: (
-                        _si(Models.Llama3_8B.parameters)
+                        si(Models.Llama3_8B.parameters)
                         / (Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim)
                     ),
                     "That is the model of the page.",
@@ -83,15 +79,15 @@ _SECOND = Exercise(
         "cache": AmountAsked(
             asks="the cache of one text",
             unit="GB",
-            truth=lambda: _si(_BIG.kv_cache_bytes("bf16", _LONG)),
+            truth=lambda: si(_BIG.kv_cache_bytes("bf16", _LONG)),
             hint="Use the equation for the cache, with the number of key-value heads.",
             mistakes=(
                 Mistake(
-                    lambda: 0.5 * _si(_BIG.kv_cache_bytes("bf16", _LONG)),
+                    lambda: 0.5 * si(_BIG.kv_cache_bytes("bf16", _LONG)),
                     "Keys and values are both cached, and each number takes two bytes.",
                 ),
                 Mistake(
-                    lambda: _si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG)),
+                    lambda: si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG)),
                     "That is the model of the page.",
                 ),
             ),

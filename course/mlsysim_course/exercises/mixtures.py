@@ -8,15 +8,11 @@ from mlsysim.core import formulas as f
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
 _DENSE, _MIXTURE = Models.Qwen3_32B, Models.Qwen3_30B_A3B
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _chat(model: TransformerModel, users: int = 1, **given: Any) -> ServingResult:
@@ -33,12 +29,12 @@ def _chat(model: TransformerModel, users: int = 1, **given: Any) -> ServingResul
 
 
 def _gain(users: int) -> float:
-    return _si(_chat(_DENSE, users).itl / _chat(_MIXTURE, users).itl)
+    return si(_chat(_DENSE, users).itl / _chat(_MIXTURE, users).itl)
 
 
 def _quantized(users: int = 32, **more: str) -> float:
     narrow = _chat(_MIXTURE, users, weight_precision="fp8", **more)
-    return _si(_chat(_MIXTURE, users).itl / narrow.itl)
+    return si(_chat(_MIXTURE, users).itl / narrow.itl)
 
 
 def _users() -> float:
@@ -47,14 +43,14 @@ def _users() -> float:
 
 def _part() -> str:
     weights, cache = (
-        abs(1 - _si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
+        abs(1 - si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
         for field in ("model_weights_size", "kv_cache_size")
     )
     return "cache" if cache > weights else "weights"
 
 
 def _claim() -> float:
-    return _si(_DENSE.parameters / _MIXTURE.active_parameters)
+    return si(_DENSE.parameters / _MIXTURE.active_parameters)
 
 
 _FIRST = Exercise(
@@ -62,7 +58,7 @@ _FIRST = Exercise(
     {
         "share": AmountAsked(
             asks="the share of the parameters that are active",
-            truth=lambda: _si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
+            truth=lambda: si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
             hint="The catalog has `active_parameters` and `parameters`.",
             mistakes=(
                 Mistake(

@@ -8,13 +8,9 @@ from typing import Any
 from mlsysim.core.types import PRECISIONS, TransformerModel
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _card(
@@ -39,11 +35,11 @@ def _bytes(name: str) -> float:
 
 def _large() -> float:
     r = _card(model=Models.Llama3_70B, hardware=Hardware.MI300X, weight_precision="int4")
-    return _si(r.model_weights_size)
+    return si(r.model_weights_size)
 
 
 def _gain(users: int, narrow: str = "int4") -> float:
-    return _si(_card(users).itl / _card(users, weight_precision=narrow).itl)
+    return si(_card(users).itl / _card(users, weight_precision=narrow).itl)
 
 
 def _room(cache: str, weights: str = "int4") -> int:
@@ -56,7 +52,7 @@ def _overtakes(weights: str = "int8") -> int:
 
     def faster(users: int) -> bool:
         both = _card(users, weight_precision=weights, kv_precision="int8")
-        return _si(both.itl) < _si(_card(users, weight_precision="int4").itl)
+        return si(both.itl) < si(_card(users, weight_precision="int4").itl)
 
     return next(filter(faster, count(1)))
 
@@ -88,11 +84,11 @@ _SECOND = Exercise(
             hint="Count the embedding tables and the other weights separately.",
             mistakes=(
                 Mistake(
-                    lambda: _bytes("int4") * _si(Models.Llama3_70B.parameters),
+                    lambda: _bytes("int4") * si(Models.Llama3_70B.parameters),
                     "The embedding tables stay at a higher precision.",
                 ),
                 Mistake(
-                    lambda: 0.5 * _si(Models.Llama3_70B.parameters),
+                    lambda: 0.5 * si(Models.Llama3_70B.parameters),
                     "You left out the scales and the embedding tables.",
                 ),
             ),

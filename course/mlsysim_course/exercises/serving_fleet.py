@@ -9,17 +9,13 @@ from typing import Any
 from mlsysim.core.types import Fleet
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DisaggregatedSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
 _RENT, _GPUS, _TOKENS, _BUSY = 3.0, 8, 1500.0, 0.5
 _SERVERS, _CLIENTS = 4, 128
 _HELD = 141e9
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _million(gpus: int = _GPUS, busy: float = _BUSY) -> float:
@@ -36,7 +32,7 @@ def _devices(form: str) -> int:
         precision="bf16",
         weight_precision=form,
     )
-    return math.ceil(_si(r.model_weights_size) / _HELD)
+    return math.ceil(si(r.model_weights_size) / _HELD)
 
 
 def _pair() -> tuple[ServingResult, ServingResult]:
@@ -57,12 +53,12 @@ def _pair() -> tuple[ServingResult, ServingResult]:
 
 def _faster() -> float:
     eight, four = _pair()
-    return _si(four.itl / eight.itl)
+    return si(four.itl / eight.itl)
 
 
 def _ahead() -> float:
     eight, four = _pair()
-    return _si(2 * four.output_throughput / eight.output_throughput)
+    return si(2 * four.output_throughput / eight.output_throughput)
 
 
 def _differs() -> str:
@@ -95,7 +91,7 @@ def _pools(readers: int) -> float:
         prefill_workers=readers,
         decode_workers=_SERVERS - readers,
     )
-    return _si(r.output_throughput)
+    return si(r.output_throughput)
 
 
 def _readers() -> int:
@@ -107,7 +103,7 @@ def _copies(clients: int) -> float:
     r = ServingSolver.solve(
         **_ASKED, hardware=Systems.Nodes.HGX_H200, tp_size=8, batch_size=clients
     )
-    return _si(r.output_throughput)
+    return si(r.output_throughput)
 
 
 def _beats() -> float:

@@ -9,7 +9,7 @@ from mlsysim.core.types import Accelerator
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -31,8 +31,7 @@ def _chat(**given: Any) -> ServingResult:
 def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> float:
     """Return tokens per second if a step reads only the keys and values of a context."""
     each = vectors * _MODEL.layers * heads * _MODEL.head_dim * 2
-    rate = Hardware.H100.memory.bandwidth.to_base_units().magnitude
-    return float(rate / (context * each))
+    return si(Hardware.H100.memory.bandwidth) / (context * each)
 
 
 def _users(device: Accelerator, *, room: bool = True) -> int:
@@ -56,7 +55,7 @@ def _best(*, room: bool = True) -> Accelerator:
 
 def _rate(device: Accelerator, batch: int) -> float:
     answer = _chat(hardware=device, seq_len=8192, batch_size=batch)
-    return float(answer.decode_throughput.to_base_units().magnitude)
+    return si(answer.decode_throughput)
 
 
 def _eight_k(**given: Any) -> int:
@@ -102,7 +101,7 @@ _SECOND = Exercise(
         "throughput": AmountAsked(
             asks="the ceiling in tokens per second, with the contexts of this tutorial",
             unit="token/s",
-            truth=lambda: _chat(batch_size=_CROWD).decode_throughput.to_base_units().magnitude,
+            truth=lambda: si(_chat(batch_size=_CROWD).decode_throughput),
             hint="With many users the weights hardly matter: what does one more user add to a "
             "step?",
             mistakes=(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -31,12 +31,8 @@ def _monday(rate: float, **given: Any) -> OpenLoopResult:
     return OpenLoopSolver.solve(**page | given)
 
 
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
-
-
 def _capacity(**given: Any) -> float:
-    return _si(_monday(1, **given).request_capacity)
+    return si(_monday(1, **given).request_capacity)
 
 
 def _longer(**given: Any) -> float:
@@ -50,7 +46,7 @@ def _highest(**limits: float) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         found = _monday(middle)
-        kept = found.feasible and all(_si(found[name]) <= most for name, most in limits.items())
+        kept = found.feasible and all(si(found[name]) <= most for name, most in limits.items())
         low, high = (middle, high) if kept else (low, middle)
     return low
 
@@ -60,11 +56,11 @@ def _pair(rate: float = 24) -> OpenLoopResult:
 
 
 def _faster() -> str:
-    return _ONE if _si(_pair().tpot_p99) < _si(_monday(12).tpot_p99) else _REPLICAS
+    return _ONE if si(_pair().tpot_p99) < si(_monday(12).tpot_p99) else _REPLICAS
 
 
 def _room() -> float:
-    return 2 * _capacity() / _si(_pair().request_capacity)
+    return 2 * _capacity() / si(_pair().request_capacity)
 
 
 _FIRST = Exercise(
@@ -72,12 +68,12 @@ _FIRST = Exercise(
     {
         "requests": AmountAsked(
             asks="the mean number of requests in the server",
-            truth=lambda: 12 * _si(_monday(12).e2e_mean),
+            truth=lambda: 12 * si(_monday(12).e2e_mean),
             hint="Multiply the arrival rate by the mean time from arrival to the last token.",
             mistakes=(
-                Mistake(lambda: 12 * _si(_monday(12).e2e_p99), "Little's law uses the mean time."),
+                Mistake(lambda: 12 * si(_monday(12).e2e_p99), "Little's law uses the mean time."),
                 Mistake(
-                    lambda: 12 * _si(_monday(12).ttft_mean),
+                    lambda: 12 * si(_monday(12).ttft_mean),
                     "A request stays in the server until its last token.",
                 ),
             ),

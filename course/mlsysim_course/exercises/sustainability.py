@@ -10,7 +10,7 @@ from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Infra, Models, Systems
 from mlsysim.solvers import DistributedSolver, SustainabilityResult, SustainabilitySolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
@@ -25,19 +25,15 @@ def _solve(**given: Any) -> SustainabilityResult:
     return SustainabilitySolver.solve(**{**common, **given})
 
 
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
-
-
 def _equal(energy: str) -> float:
     """Return the grid intensity at which the energy's carbon equals the hardware's share."""
     month = _solve(datacenter=Infra.Hyperscale_Quebec)
-    return _si(month.embodied_carbon / month[energy])
+    return si(month.embodied_carbon / month[energy])
 
 
 def _below() -> int:
     grids: Any = Infra.Grids
-    return sum(_si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
+    return sum(si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
 
 
 def _power(pue: float, *, rest: bool = True) -> float:
@@ -47,7 +43,7 @@ def _power(pue: float, *, rest: bool = True) -> float:
         hours -= sum(shown for shown, _ in _SHOWN)
         tonnes -= sum(shown for _, shown in _SHOWN)
     energy = facility_energy(Q_(hours, "W*h"), pue)
-    return _si(Q_(tonnes, "tonne") / operational_carbon(energy, Q_(385, "g/kWh")))
+    return si(Q_(tonnes, "tonne") / operational_carbon(energy, Q_(385, "g/kWh")))
 
 
 @lru_cache(maxsize=2)
@@ -81,7 +77,7 @@ def _saved() -> Any:
 
 
 def _pays() -> float:
-    return _si(_new().embodied_carbon / _saved())
+    return si(_new().embodied_carbon / _saved())
 
 
 def _left_on(**given: Any) -> SustainabilityResult:
@@ -89,7 +85,7 @@ def _left_on(**given: Any) -> SustainabilityResult:
 
 
 def _saving(field: str = "carbon_footprint") -> float:
-    return _si(_left_on(utilization=0.6)[field] - _left_on(duration_days=18)[field])
+    return si(_left_on(utilization=0.6)[field] - _left_on(duration_days=18)[field])
 
 
 _FIRST = Exercise(
@@ -153,11 +149,11 @@ _THIRD = Exercise(
             "save.",
             mistakes=(
                 Mistake(
-                    lambda: _pays() - _si(_old().embodied_carbon / _saved()),
+                    lambda: _pays() - si(_old().embodied_carbon / _saved()),
                     "The old machines' carbon has already been emitted, so do not subtract it.",
                 ),
                 Mistake(
-                    lambda: _si(_new().embodied_carbon / _new().total_energy),
+                    lambda: si(_new().embodied_carbon / _new().total_energy),
                     "Divide by the electricity that is saved, not by all that the new machines "
                     "use.",
                 ),
@@ -166,7 +162,7 @@ _THIRD = Exercise(
         "place": ChoiceAsked(
             asks='whether it is `"above"` or `"below"` Québec\'s',
             options=("above", "below"),
-            truth=lambda: "below" if _pays() < _si(Infra.Quebec.carbon_intensity) else "above",
+            truth=lambda: "below" if _pays() < si(Infra.Quebec.carbon_intensity) else "above",
             hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
         ),
     },
@@ -182,11 +178,11 @@ _FOURTH = Exercise(
             hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
             mistakes=(
                 Mistake(
-                    lambda: 0.4 * _si(_left_on().carbon_footprint),
+                    lambda: 0.4 * si(_left_on().carbon_footprint),
                     "Idle devices draw less power than busy ones, so there is less to save.",
                 ),
                 Mistake(
-                    lambda: 0.4 * _si(_left_on(utilization=0.6).carbon_footprint),
+                    lambda: 0.4 * si(_left_on(utilization=0.6).carbon_footprint),
                     "Servers that are off draw nothing, and servers that are on are busy. The mean "
                     "power of the month does not scale that way.",
                 ),
@@ -195,7 +191,7 @@ _FOURTH = Exercise(
                     "The carbon of the hardware is the same whether it runs or not.",
                 ),
                 Mistake(
-                    lambda: _si(_left_on(duration_days=18).carbon_footprint),
+                    lambda: si(_left_on(duration_days=18).carbon_footprint),
                     "That is what is left, not what is saved.",
                 ),
             ),
@@ -213,7 +209,7 @@ def _widest() -> str:
         Infra.Nordic_Free_Cooling,
     )
     pue = [place.pue for place in places]
-    gamma = [_si(place.grid.carbon_intensity) for place in places]
+    gamma = [si(place.grid.carbon_intensity) for place in places]
     return "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
 
 

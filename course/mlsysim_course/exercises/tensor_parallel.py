@@ -1,23 +1,167 @@
-"""Exercises of the tutorial on tensor parallelism, checked by simulated ranks."""
+"""Exercises of the tutorial on tensor parallelism, checked by simulated ranks.
+
+The ranks are arrays, so NumPy is imported when an answer comes in, and not before.
+"""
 
 from __future__ import annotations
 
-from mlsysim.registry import Models
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
-from mlsysim_course.exercises import tensor_parallel_truths as found
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mlsysim.core.errors import ParallelismError
+from mlsysim.core.formulas import ring_all_reduce_time
+from mlsysim.core.types import Fleet
+from mlsysim.registry import Models, Systems
+from mlsysim.solvers import DistributedSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
+
+if TYPE_CHECKING:
+    from mlsysim_course.ranks import Group
 
 __all__ = ["EXERCISES"]
+
+_RANKS = 4
+_TOKENS = 48
+_MODEL = replace(
+    Models.MPT.MPT_125M,
+    name="MPT, narrow",
+    hidden_dim=192,
+    head_dim=16,
+    ffn_dim=768,
+    parameters=None,
+)
+_NODE, _LARGE, _LONG = Systems.Nodes.DGX_H100, Models.Llama3_70B, 8192
+
+
+def _excess_biases() -> float:
+    """Return how many biases too many a sum has if every rank adds one."""
+    import numpy as np
+
+    from mlsysim_course.ranks import Group
+
+    bias = np.ones(8)
+    return float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
+
+
+def _rows_first() -> Group:
+    """Run the communication of a block that is split by rows first and by columns second."""
+    import numpy as np
+
+    from mlsysim_course.ranks import Group
+
+    group = Group(_RANKS)
+    group.all_reduce([np.zeros((_TOKENS, _MODEL.ffn_dim))] * _RANKS)
+    group.all_gather([np.zeros((_MODEL.hidden_dim // _RANKS, _TOKENS))] * _RANKS)
+    return group
+
+
+def _over_columns_first(sent: float) -> float:
+    """Return the ratio of some bytes to those of one all-reduce, in double precision."""
+    size = 8 * _TOKENS * _MODEL.hidden_dim
+    return sent / float(ring_all_reduce_time(size, _RANKS, 1.0, 0.0))
+
+
+def _rows_first_ratio() -> float:
+    """Return the ratio of the bytes of rows first to those of columns first."""
+    return _over_columns_first(_rows_first().sent())
+
+
+def _all_reduce_ratio() -> float:
+    """Return the ratio of the bytes of its all-reduce alone to those of columns first."""
+    return _over_columns_first(_rows_first().calls[0].sent[0])
+
+
+def _most_ranks() -> int:
+    """Return the largest number of ranks that can share a layer with the heads of Llama 3 8B."""
+    from mlsysim_course.ranks import Group, Replicated, TransformerLayer, random_weights
+
+    small = replace(
+        Models.Llama3_8B, name="Llama", hidden_dim=64, head_dim=2, ffn_dim=192, parameters=None
+    )
+    weights = random_weights(small)
+    for ranks in range(small.heads, 1, -1):
+        try:
+            TransformerLayer(small, Replicated(Group(ranks)), weights)
+        except ParallelismError:
+            continue
+        return ranks
+    return 1
+
+
+@lru_cache(maxsize=2)
+def _sequence(*, regather: bool) -> tuple[tuple[float, float], dict[str, Any]]:
+    """Return the bytes of both passes, without and with the gradients' sums, and the gradients."""
+    import numpy as np
+
+    from mlsysim_course.ranks import Group, SequenceSharded, TransformerLayer, random_weights
+
+    layout = SequenceSharded(Group(_RANKS), regather=regather)
+    layer = TransformerLayer(_MODEL, layout, random_weights(_MODEL, seed=1))
+    random = np.random.default_rng(0)
+    x, gradient = (random.standard_normal((_TOKENS, 1, _MODEL.hidden_dim)) for _ in range(2))
+    layer.forward(layout.place(x))
+    layer.backward(layout.place(gradient))
+    passes = layout.group.sent()
+    gradients = layer.gradients()
+    return (passes, layout.group.sent()), gradients
+
+
+def _regather_share(which: int = 0) -> float:
+    """Return the bytes that gathering again adds, as a share of the bytes sent before."""
+    before, after = (_sequence(regather=regather)[0][which] for regather in (False, True))
+    return after / before - 1
+
+
+def _gradient_change() -> str:
+    """Return whether gathering again changes the gradients."""
+    import numpy as np
+
+    stored, gathered = (_sequence(regather=regather)[1] for regather in (False, True))
+    same = all(np.array_equal(stored[name], gathered[name]) for name in stored)
+    return "same" if same else "change"
+
+
+def _message_size() -> float:
+    """Return the bytes of the residual stream of a long sequence."""
+    return 2.0 * _LONG * _LARGE.hidden_dim
+
+
+def _bytes_sent() -> float:
+    """Return the bytes of a layer's all-reduces: at a byte per second, seconds are bytes."""
+    return 4 * float(ring_all_reduce_time(_message_size(), 8, 1.0, 0.0))
+
+
+def _time_of_all_layers() -> float:
+    """Return the seconds of a microbatch's all-reduces in all layers, by the solver."""
+    server = Fleet(name="one server", node=_NODE, count=1, fabric=Systems.Fabrics.InfiniBand_NDR)
+    answer = DistributedSolver.solve(
+        model=_LARGE,
+        fleet=server,
+        batch_size=1,
+        seq_len=_LONG,
+        tp_size=8,
+        precision="bf16",
+        efficiency=0.5,
+    )
+    return si(answer.tp_communication_latency)
+
+
+def _time_of_a_layer() -> float:
+    """Return the seconds of one layer's all-reduces."""
+    return _time_of_all_layers() / _LARGE.layers
+
 
 _FIRST = Exercise(
     "tensor-parallel-1",
     {
         "excess": CountAsked(
             asks="how many times too many the bias is added to the result",
-            truth=found.too_often,
+            truth=_excess_biases,
             hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
             mistakes=(
                 Mistake(
-                    lambda: found.too_often() + 1,
+                    lambda: _excess_biases() + 1,
                     "That is how often the bias is added. One of those times is correct.",
                 ),
                 Mistake(
@@ -35,28 +179,28 @@ _SECOND = Exercise(
         "first": ChoiceAsked(
             asks='which comes first, `"all_reduce"` or `"all_gather"`',
             options=("all_reduce", "all_gather"),
-            truth=lambda: found.rows_first().calls[0].collective,
+            truth=lambda: _rows_first().calls[0].collective,
             hint="What does a rank have after a row split: some of the columns, or a term of each?",
         ),
         "factor": AmountAsked(
             asks="the ratio of the bytes sent to those of columns first, rows second",
-            truth=found.times,
+            truth=_rows_first_ratio,
             hint="Which collectives does it need, and how wide is the data of each?",
             mistakes=(
                 Mistake(
-                    lambda: found.widening() + 1,
+                    lambda: _all_reduce_ratio() + 1,
                     "A gather is one of the two halves of an all-reduce.",
                 ),
                 Mistake(
-                    found.widening,
+                    _all_reduce_ratio,
                     "At the end, the columns of the result are still spread over the ranks.",
                 ),
                 Mistake(
-                    lambda: found.times() - found.widening() + 1,
+                    lambda: _rows_first_ratio() - _all_reduce_ratio() + 1,
                     "The sum is taken before GeLU. How wide are the activations there?",
                 ),
                 Mistake(
-                    lambda: 1 / found.times(),
+                    lambda: 1 / _rows_first_ratio(),
                     "Invert the ratio. This order sends more bytes, not fewer.",
                 ),
             ),
@@ -69,7 +213,7 @@ _THIRD = Exercise(
     {
         "ranks": CountAsked(
             asks="the largest number of ranks at which no head is split",
-            truth=found.most_ranks,
+            truth=_most_ranks,
             hint="Every rank needs whole heads of each kind.",
             mistakes=(
                 Mistake(
@@ -95,22 +239,22 @@ _FOURTH = Exercise(
     {
         "share": AmountAsked(
             asks="the extra bytes that both passes send, as a share of the bytes sent before",
-            truth=found.more,
+            truth=_regather_share,
             hint="Which products need the tokens of all ranks for their weight gradients? Count "
             "the collectives. All of them have the same size.",
             mistakes=(
                 Mistake(
-                    lambda: found.more() / (1 + found.more()),
+                    lambda: _regather_share() / (1 + _regather_share()),
                     "That is the share of all the bytes that are sent now.",
                 ),
-                Mistake(lambda: found.more() / 2, "A layer has two blocks."),
+                Mistake(lambda: _regather_share() / 2, "A layer has two blocks."),
                 Mistake(
-                    lambda: 2 * found.more(),
+                    lambda: 2 * _regather_share(),
                     "Take half of that. One product of each block needs all tokens, and a gather "
                     "moves half as many bytes as an all-reduce.",
                 ),
                 Mistake(
-                    lambda: found.more(1),
+                    lambda: _regather_share(1),
                     "You counted the sums of the gradients of norms and biases. They are needed "
                     "once per step, not in each pass.",
                 ),
@@ -119,7 +263,7 @@ _FOURTH = Exercise(
         "gradients": ChoiceAsked(
             asks='whether the gradients `"change"` or are the `"same"`',
             options=("change", "same"),
-            truth=found.gradients,
+            truth=_gradient_change,
             hint="Which data does the second gather bring, and in which order are they summed?",
         ),
     },
@@ -134,36 +278,36 @@ _SELF_CHECK = Exercise(
         "sent": AmountAsked(
             asks="the bytes that a GPU sends for one layer and microbatch",
             unit="B",
-            truth=found.sent,
+            truth=_bytes_sent,
             hint="How large is the residual stream of the sequence, and how often is it summed?",
             mistakes=(
-                Mistake(lambda: found.sent() / 2, _HALF),
+                Mistake(lambda: _bytes_sent() / 2, _HALF),
                 Mistake(
-                    lambda: 8 * found.message(),
+                    lambda: 8 * _message_size(),
                     "A rank keeps its own part, so in each phase one part is not sent.",
                 ),
                 Mistake(
-                    found.message,
+                    _message_size,
                     "That is one message. How many messages does a rank send, and how large is "
                     "each?",
                 ),
-                Mistake(lambda: found.sent() / 4, "That is for one of a layer's all-reduces."),
-                Mistake(lambda: found.LARGE.layers * found.sent(), "That is for all layers."),
+                Mistake(lambda: _bytes_sent() / 4, "That is for one of a layer's all-reduces."),
+                Mistake(lambda: _LARGE.layers * _bytes_sent(), "That is for all layers."),
             ),
         ),
         "time": AmountAsked(
             asks="how long that takes",
             unit="s",
             tolerance=0.03,
-            truth=found.time,
+            truth=_time_of_a_layer,
             hint="Divide the bytes by the bandwidth of a link in one direction.",
             mistakes=(
                 Mistake(
-                    lambda: found.time() / 2,
+                    lambda: _time_of_a_layer() / 2,
                     f"{_HALF} Or did you use the bandwidth of both directions together, as data "
                     "sheets give it?",
                 ),
-                Mistake(found.all_layers, "That is for all layers."),
+                Mistake(_time_of_all_layers, "That is for all layers."),
             ),
         ),
     },

@@ -7,15 +7,11 @@ from typing import Any
 
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, Exercise, Mistake
+from mlsysim_course.answers import AmountAsked, Exercise, Mistake, si
 
 __all__ = ["EXERCISES"]
 
 _SMALL: dict[str, Any] = {"loss": "fused", "recompute": "full"}
-
-
-def _si(value: Any) -> float:
-    return float(value.to_base_units().magnitude)
 
 
 def _step(servers: int = 1, **given: Any) -> DistributedResult:
@@ -29,7 +25,7 @@ def _step(servers: int = 1, **given: Any) -> DistributedResult:
 
 
 def _states(bytes_per_parameter: int) -> float:
-    return bytes_per_parameter * _si(Models.Llama3_2_3B.parameters)
+    return bytes_per_parameter * si(Models.Llama3_2_3B.parameters)
 
 
 def _logits(bytes_per_logit: int) -> float:
@@ -38,7 +34,7 @@ def _logits(bytes_per_logit: int) -> float:
 
 def _factor() -> float:
     full, none = (_step(loss="fused", recompute=r).step_latency_total for r in ("full", "none"))
-    return _si(full / none)
+    return si(full / none)
 
 
 def _longest(servers: int = 1, **given: Any) -> float:
@@ -80,7 +76,7 @@ _SECOND = Exercise(
         "saved": AmountAsked(
             asks="the memory that the fused loss saves on a GPU",
             unit="GB",
-            truth=lambda: _si(_step().memory - _step(loss="fused").memory),
+            truth=lambda: si(_step().memory - _step(loss="fused").memory),
             hint="Compare the two settings of `loss`.",
             mistakes=(
                 Mistake(
@@ -99,15 +95,15 @@ _THIRD = Exercise(
         "memory": AmountAsked(
             asks="the memory of a GPU",
             unit="GB",
-            truth=lambda: _si(_step(2, **_SMALL).memory),
+            truth=lambda: si(_step(2, **_SMALL).memory),
             hint="Keep one text on each GPU, so that the batch grows with the servers.",
             mistakes=(
                 Mistake(
-                    lambda: 0.5 * _si(_step(**_SMALL).memory),
+                    lambda: 0.5 * si(_step(**_SMALL).memory),
                     "Only the model state is sharded over more GPUs.",
                 ),
                 Mistake(
-                    lambda: _si(_step(**_SMALL).memory),
+                    lambda: si(_step(**_SMALL).memory),
                     "That is the memory with one server. The state is now sharded over more GPUs.",
                 ),
             ),

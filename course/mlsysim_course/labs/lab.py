@@ -2,7 +2,7 @@
 
 An act opens with a story and a prediction. The prediction locks, and then the instruments and a
 reflection follow. The second act requires a design, which the ledger records with its results. A
-`Lab` builds the view, the changes to a state and the ledger from these declarations.
+`Lab` builds the view and the ledger from these declarations.
 """
 
 from __future__ import annotations
@@ -178,24 +178,6 @@ class Lab:
             "status": self._status(full),
             "ledger": self.ledger(state),
         }
-
-    def change(self, state: State, name: str, value: Any) -> dict[str, Any]:
-        """Return the state with one control changed.
-
-        Parameters
-        ----------
-        state
-            What the student has set so far.
-        name, value
-            The control and its new value.
-
-        Raises
-        ------
-        ConfigError
-            If the state or the value is out of range, or if `name` is a prediction that has already
-            been answered.
-        """
-        return self.controls.change(state, name, value)
 
     def ledger(self, state: State) -> dict[str, Any]:
         """Return the record of a state.

@@ -16,7 +16,7 @@ from mlsysim_course.labs.checkpointing.model import BUDGET, MAIL, TARGET, accept
 from mlsysim_course.labs.lab import Lab
 from mlsysim_course.labs.words import hours, millions, minutes, percent, seconds
 
-__all__ = ["LAB", "change", "ledger", "restore", "view"]
+__all__ = ["LAB", "ledger", "restore", "view"]
 
 
 @functools.cache
@@ -77,4 +77,4 @@ LAB = Lab(
     result=_result,
     status=_status,
 )
-view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore
+view, ledger, restore = LAB.view, LAB.ledger, LAB.restore

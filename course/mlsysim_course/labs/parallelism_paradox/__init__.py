@@ -24,7 +24,7 @@ from mlsysim_course.labs.parallelism_paradox.scaling import solve
 from mlsysim_course.labs.parallelism_paradox.state import PREDICTION_1
 from mlsysim_course.labs.words import gigabytes, percent
 
-__all__ = ["LAB", "change", "ledger", "restore", "view"]
+__all__ = ["LAB", "ledger", "restore", "view"]
 
 
 def _status(full: Mapping[str, Any], second: bool) -> dict[str, str]:
@@ -95,4 +95,4 @@ LAB = Lab(
     result=_result,
     status=_status,
 )
-view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore
+view, ledger, restore = LAB.view, LAB.ledger, LAB.restore

@@ -15,7 +15,7 @@ from mlsysim_course.labs.pipeline_builder import act_one, act_two
 from mlsysim_course.labs.pipeline_builder.model import MAIL, TARGET, accepted, best, idle, solve
 from mlsysim_course.labs.words import gigabytes, percent
 
-__all__ = ["LAB", "change", "ledger", "restore", "view"]
+__all__ = ["LAB", "ledger", "restore", "view"]
 
 
 @functools.cache
@@ -89,4 +89,4 @@ LAB = Lab(
     result=_result,
     status=_status,
 )
-view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore
+view, ledger, restore = LAB.view, LAB.ledger, LAB.restore

@@ -29,7 +29,7 @@ from mlsysim_course.labs.roofline.model import (
 )
 from mlsysim_course.labs.words import percent
 
-__all__ = ["LAB", "change", "ledger", "restore", "view"]
+__all__ = ["LAB", "ledger", "restore", "view"]
 
 
 @functools.cache
@@ -91,4 +91,4 @@ LAB = Lab(
     result=_result,
     status=_status,
 )
-view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore
+view, ledger, restore = LAB.view, LAB.ledger, LAB.restore

@@ -25,7 +25,7 @@ from mlsysim_course.labs.serving_slo.model import (
 )
 from mlsysim_course.labs.words import dollars, percent
 
-__all__ = ["LAB", "change", "ledger", "restore", "view"]
+__all__ = ["LAB", "ledger", "restore", "view"]
 
 
 @functools.cache
@@ -94,4 +94,4 @@ LAB = Lab(
     result=_result,
     status=_status,
 )
-view, change, ledger, restore = LAB.view, LAB.change, LAB.ledger, LAB.restore
+view, ledger, restore = LAB.view, LAB.ledger, LAB.restore
