@@ -121,10 +121,12 @@ if TYPE_CHECKING:
         Scenarios,
         Scorecard,
         evaluate,
+        part_of_server,
         standalone_fleet,
     )
     from mlsysim.scenario.cluster import ClusterCalibration, load_calibration
     from mlsysim.scenario.config import SimulationConfig
+    from mlsysim.scenario.hardware import load_hardware
     from mlsysim.schedules import Timeline, simulate_pipeline
     from mlsysim.sweeps import Sweep, sweep
     from mlsysim.traffic import Traffic
@@ -241,7 +243,9 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load_calibration",
+    "load_hardware",
     "odds",
+    "part_of_server",
     "plan_serving",
     "plot_frontier",
     "plot_roofline",
@@ -289,6 +293,7 @@ _LATE = {
     "diagnose": "planner",
     "evaluate": "scenario",
     "load_calibration": "scenario.cluster",
+    "load_hardware": "scenario.hardware",
     "plot_scorecard": "viz.scorecard",
     "plot_frontier": "viz.frontier",
     "plot_sensitivity": "viz.tornado",
@@ -298,6 +303,7 @@ _LATE = {
     "required": "planner",
     "sensitivity": "planner",
     "simulate_pipeline": "schedules",
+    "part_of_server": "scenario",
     "standalone_fleet": "scenario",
     "support": "coverage",
     "sweep": "sweeps",

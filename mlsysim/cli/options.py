@@ -142,7 +142,12 @@ class Asking(click.Command):
 
 
 _PARTS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("node", (Node, Accelerator), "Server or device of a fleet of your own, such as DGX_H100."),
+    (
+        "node",
+        (Node, Accelerator),
+        "Server or device of a fleet of your own, such as DGX_H100; L40S_Server:2 for two devices "
+        "of a server, or a YAML file.",
+    ),
     ("count", (), "Number of these servers; 1 if left out."),
     ("fabric", (NetworkFabric,), "Network between them, such as InfiniBand_NDR."),
 )
@@ -268,6 +273,10 @@ def _described(kind: Argument) -> tuple[str, str]:
                     ", or the path of a config.json, of its directory (with a trailing /) or of a "
                     ".gguf file"
                 )
+            if Accelerator in kind.kinds or Node in kind.kinds:
+                file = ", the YAML file of one"
+            if Node in kind.kinds:
+                file += ", or some devices of a server, as in L40S_Server:2"
             if kind.kinds == (Fleet,):
                 file = ", a server or a device, or 64xDGX_H100@InfiniBand_NDR"
             return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"

@@ -376,8 +376,9 @@ class ServingPlan:
             )
         if self.untested:
             yield (
-                f"how {' and '.join(self.untested)} compares with the other devices is not tested, "
-                "because the constants have no band of measured runs: measure before you buy"
+                f"the comparison of {' and '.join(self.untested)} with other devices is not "
+                "tested, because the constants have no band of measured runs: measure before you "
+                "buy"
             )
 
     def __str__(self) -> str:

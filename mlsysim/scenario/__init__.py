@@ -3,7 +3,7 @@
 from mlsysim.scenario.catalog import Scenarios
 from mlsysim.scenario.scenario import TASKS, Limit, Scenario, Task
 from mlsysim.scenario.scorecard import Check, Level, Scorecard, evaluate, plain
-from mlsysim.scenario.systems import standalone_fleet
+from mlsysim.scenario.systems import part_of_server, standalone_fleet
 
 __all__ = [
     "TASKS",
@@ -15,6 +15,7 @@ __all__ = [
     "Scorecard",
     "Task",
     "evaluate",
+    "part_of_server",
     "plain",
     "standalone_fleet",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,14 @@ from mlsysim.core.fields import Record, number, plain_data, record, units_of
 from mlsysim.core.files import printable, read_bytes, write_text
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Calibration, Covered, Machine, Software, Source
-from mlsysim.core.units import Quantity, read_amount
 from mlsysim.scenario.files import (
     Document,
-    KeyPath,
     document_of,
-    kind_of,
     read_yaml,
     refusal,
     write_yaml,
 )
+from mlsysim.scenario.mappings import Part
 
 __all__ = [
     "MAX_BYTES",
@@ -476,14 +474,14 @@ def _made(document: Document) -> ClusterCalibration:
             path=("format",),
         )
     try:
-        return ClusterCalibration(**_arguments(_Part(document, (), data)))
+        return ClusterCalibration(**_arguments(Part(document, (), data)))
     except ConfigError as fault:
         if getattr(fault, "faults", ()):  # already rejected with its location
             raise
         raise document.stop(fault.message) from None
 
 
-def _arguments(top: _Part) -> dict[str, Any]:
+def _arguments(top: Part) -> dict[str, Any]:
     """Return the arguments of the record."""
     top.only(*_KEYS, optional=_OPTIONAL_KEYS)
     base, band, unseen = (top.part(key) for key in ("base", "band", "unseen_band"))
@@ -548,7 +546,7 @@ def _arguments(top: _Part) -> dict[str, Any]:
     }
 
 
-def _covered(part: _Part) -> Covered:
+def _covered(part: Part) -> Covered:
     """Return which plans the runs covered."""
     part.only(*Covered.sizes(), *Covered.choices())
     found: dict[str, Any] = {name: tuple(part.texts(name)) for name in Covered.choices()}
@@ -558,7 +556,7 @@ def _covered(part: _Part) -> Covered:
     return Covered(**found)
 
 
-def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -> dict[str, Any]:
+def _record(kind: type[Machine | Software], part: Part, told: frozenset[str]) -> dict[str, Any]:
     """Return the numbers of a record, and mark those not identified by any run as estimates."""
     units = {name: (unit, plain) for name, unit, plain in units_of(kind)}
     part.only(*units, *(["release"] if kind is Software else []))
@@ -567,87 +565,3 @@ def _record(kind: type[Machine | Software], part: _Part, told: frozenset[str]) -
         for name, (unit, plain) in units.items()
     }
     return numbers | {"estimated": frozenset(units) - told}
-
-
-class _Part:
-    """A mapping in a document, and its location. Anything unexpected is an error."""
-
-    def __init__(self, document: Document, path: KeyPath, data: Any) -> None:
-        self._document, self._path = document, path
-        if not isinstance(data, Mapping):
-            raise self._refusal(path, f"is {kind_of(data)}: write keys and values")
-        self.data = data
-
-    @property
-    def name(self) -> str:
-        """The last key of its path."""
-        return str(self._path[-1])
-
-    def only(self, *keys: str, optional: Sequence[str] = ()) -> None:
-        """Reject unknown or missing keys."""
-        known = (*keys, *optional)
-        for key in self.data:
-            if key not in known:
-                raise self.refusal(key, f"unknown key; known: {', '.join(known)}")
-        for key in keys:
-            self._value(key)
-
-    def has(self, key: str) -> bool:
-        """Return whether a key has a value."""
-        return self._value(key) is not None
-
-    def part(self, key: str) -> _Part:
-        """Return the mapping below a key."""
-        return _Part(self._document, (*self._path, key), self._value(key))
-
-    def parts(self, key: str | None = None) -> list[_Part]:
-        """Return the mappings in the list below a key; without one, those below all keys."""
-        if key is None:
-            return [self.part(each) for each in self.data]
-        path, items = (*self._path, key), self._items(key)
-        return [_Part(self._document, (*path, place), each) for place, each in enumerate(items)]
-
-    def texts(self, key: str) -> list[str]:
-        """Return the texts in the list below a key."""
-        return [str(each) for each in self._items(key)]
-
-    def text(self, key: str) -> str:
-        """Return the text below a key."""
-        value = self._value(key)
-        if not isinstance(value, str):
-            raise self.refusal(key, f"is {kind_of(value)}: write text")
-        return value
-
-    def number(self, key: str) -> float:
-        """Return the number below a key."""
-        value = self._value(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.refusal(key, f"is {kind_of(value)}: write a number")
-        return float(value)
-
-    def numbers(self, *keys: str) -> dict[str, float]:
-        """Return the numbers below several keys."""
-        return {key: self.number(key) for key in keys}
-
-    def amount(self, key: str, unit: str) -> Quantity:
-        """Return the quantity below a key."""
-        amount: Quantity = read_amount(self.text(key), unit, key)
-        return amount
-
-    def _items(self, key: str) -> list[Any]:
-        value = self._value(key)
-        if not isinstance(value, list):
-            raise self.refusal(key, f"is {kind_of(value)}: write a list")
-        return value
-
-    def _value(self, key: str) -> Any:
-        if key not in self.data:
-            raise self.refusal(key, "is missing")
-        return self.data[key]
-
-    def refusal(self, key: str, message: str) -> ConfigError:
-        """Compose the error for the value of a key."""
-        return self._refusal((*self._path, key), message)
-
-    def _refusal(self, path: KeyPath, message: str) -> ConfigError:
-        return self._document.stop(message, self._document.line_of(path), path)

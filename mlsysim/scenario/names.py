@@ -18,12 +18,13 @@ from mlsysim.core.types import (
 from mlsysim.core.units import read_amount
 from mlsysim.registry import Models
 from mlsysim.registry.names import row_of
-from mlsysim.scenario.systems import node_of, standalone_fleet
+from mlsysim.scenario.systems import node_of, part_of_server, standalone_fleet
 from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 
 __all__ = [
     "FILE",
     "MODEL_FILE",
+    "PART",
     "find_entry",
     "find_fleet",
     "fleet_text",
@@ -33,7 +34,9 @@ __all__ = [
 ]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
-"""Suffixes of a calibration file's name."""
+"""Suffixes of the file of a calibration, a device or a server."""
+PART = re.compile(r"(.+):([1-9][0-9]{0,8})")
+"""Some devices of a server, as in ``L40S_Server:2``."""
 MODEL_FILE = re.compile(r"\.([jJ][sS][oO][nN]|[gG][gG][uU][fF])$|/$")
 """Suffixes of the path of a model's configuration or its directory."""
 
@@ -45,9 +48,10 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     ----------
     name
         Short name of the row, such as ``"H100"``; case, hyphens, underscores, dots and spaces may
-        differ. For a training calibration, it can also be the path of a YAML file made by
-        `calibrate`, relative to the working directory; for a transformer, the path of a
-        ``config.json``, of its directory (with a trailing ``/``) or of a ``.gguf`` file.
+        differ. It can also be a path relative to the working directory: for a training calibration,
+        of a YAML file made by `calibrate`; for a device or a server, of one that `load_hardware`
+        reads; for a transformer, of a ``config.json``, of its directory (with a trailing ``/``) or
+        of a ``.gguf`` file. ``"L40S_Server:2"`` is a server of which two devices are used.
     kinds
         Types that the row may have.
     label
@@ -58,13 +62,19 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     UnknownEntryError
         If there is no such row. The message lists similar names.
     ConfigError
-        If the file of a calibration or of a model cannot be read.
+        If a file cannot be read or describes something else, or a server has too few devices.
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
         # Imported here, because only files need PyYAML.
         from mlsysim.scenario.cluster import load_calibration
 
         return load_calibration(name)
+    if isinstance(name, str) and (Accelerator in kinds or Node in kinds):
+        server = PART.fullmatch(name)
+        if server is not None:
+            return part_of_server(find_entry(server[1], (Accelerator, Node), label), int(server[2]))
+        if FILE.search(name):
+            return _hardware_of(name, kinds)
     if read_from(name, kinds):
         return Models.from_config(name)
     try:
@@ -75,6 +85,18 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
                 "; the path of a model must end in .json or .gguf, that of a directory in /"
             )
         raise
+
+
+def _hardware_of(path: str, kinds: tuple[type, ...]) -> Accelerator | Node:
+    """Return the device or the server that a file describes."""
+    # Imported here, because only files need PyYAML.
+    from mlsysim.scenario.hardware import load_hardware
+
+    hardware = load_hardware(path)
+    if isinstance(hardware, kinds):
+        return hardware
+    wanted = "a server, with the key accelerator" if Node in kinds else "a device, without a server"
+    raise ConfigError(f"{shown(path)} describes something else: give the file of {wanted}")
 
 
 def named_calibration(value: Any, argument: str) -> Calibration:
@@ -150,7 +172,8 @@ def find_fleet(text: object, argument: str) -> Fleet:
             return standalone_fleet(node)
         raise ConfigError(
             f"{argument} = {shown(text)} has no network between its {count} servers: add one, as "
-            f"in fabric: InfiniBand_NDR, or {count}x{parts[2]}@InfiniBand_NDR",
+            f"in fabric: InfiniBand_NDR, or {count}x{parts[2]}@InfiniBand_NDR; for some devices of "
+            "one server, write them after its name, as in L40S_Server:2",
             argument=argument,
         )
     fabric = find_entry(parts[3], (NetworkFabric,), "fabric")

@@ -22,7 +22,7 @@ from mlsysim.core.types import (
 from mlsysim.core.units import read_amount
 from mlsysim.registry.names import entries
 from mlsysim.scenario.files import Document, KeyPath, kind_of, refusal
-from mlsysim.scenario.names import FILE, MODEL_FILE, find_entry, read_argument
+from mlsysim.scenario.names import FILE, MODEL_FILE, PART, find_entry, read_argument
 from mlsysim.scenario.scenario import (
     MACRO_METRICS,
     METRICS,
@@ -391,8 +391,15 @@ def _models(kind: type) -> Schema:
     return {"anyOf": [_names(kind), {"type": "string", "pattern": MODEL_FILE.pattern}]}
 
 
+def _hardware(kind: type) -> Schema:
+    """A row of the zoo, the path of its file, or a part of a server."""
+    patterns = {Accelerator: [FILE], Node: [FILE, PART]}.get(kind, [])
+    files = [{"type": "string", "pattern": f"{pattern.pattern}$"} for pattern in patterns]
+    return {"anyOf": [_names(kind), *files]} if files else _names(kind)
+
+
 def _system() -> Schema:
-    rows = {key: _names(kind) for key, kind in SYSTEM_KEYS.items()}
+    rows = {key: _hardware(kind) for key, kind in SYSTEM_KEYS.items()}
     fleet = {
         "node": rows["node"],
         "count": {"type": "integer", "minimum": 1, "maximum": 10**7},

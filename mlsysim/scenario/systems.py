@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
     Accelerator,
@@ -13,8 +15,17 @@ from mlsysim.core.types import (
     Source,
 )
 from mlsysim.core.units import Q_
+from mlsysim.registry.nodes import Nodes
 
-__all__ = ["SYSTEMS", "System", "device_of", "node_of", "standalone_fleet", "without_facility"]
+__all__ = [
+    "SYSTEMS",
+    "System",
+    "device_of",
+    "node_of",
+    "part_of_server",
+    "standalone_fleet",
+    "without_facility",
+]
 
 System = Accelerator | Node | Fleet
 SYSTEMS = (Accelerator, Node, Fleet)
@@ -75,6 +86,63 @@ def standalone_fleet(system: System) -> Fleet:
     if isinstance(system, Fleet):
         return system
     return Fleet(name=system.name, node=node_of(system), count=1, fabric=NO_LINK)
+
+
+def part_of_server(server: Accelerator | Node, devices: int) -> Node:
+    """Return a server with only some of its devices, such as two cards of eight.
+
+    It has an equal share of the network ports, but at least one. Its power is that of the server
+    without the other devices, and its price is not known.
+
+    Parameters
+    ----------
+    server
+        The server.
+    devices
+        How many of its devices are used.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a server, or has fewer devices.
+
+    Examples
+    --------
+    >>> from mlsysim import Systems, part_of_server
+    >>> part_of_server(Systems.Nodes.L40S_Server, 2).accelerators_per_node
+    2
+    """
+    if not isinstance(server, Node):
+        others = [
+            name
+            for name, node in Nodes.items()
+            if isinstance(node, Node) and node.accelerator == server
+        ]
+        raise ConfigError(
+            f"{getattr(server, 'name', shown(server))} is not a server, so it has no part of "
+            f"{devices} devices: choose one such as {' or '.join(others) or 'DGX_H100'}",
+            argument="server",
+        )
+    held = server.accelerators_per_node
+    if type(devices) is not int or not 1 <= devices <= held:
+        raise ConfigError(
+            f"devices = {shown(devices)} of {server.name}: give 1 to {held}", argument="devices"
+        )
+    if devices == held:
+        return server
+    power, device = server.power, server.accelerator
+    if power is not None:
+        power = None if device.tdp is None else power - (held - devices) * device.tdp
+    return dataclasses.replace(
+        server,
+        name=f"{server.name}, {devices} of {held} devices",
+        accelerators_per_node=devices,
+        devices_per_host=server.devices_per_host and min(server.devices_per_host, devices),
+        nics_per_node=max(1, server.nics_per_node * devices // held),
+        power=power,
+        unit_price=None,
+        estimated=server.estimated | {"nics_per_node", *(["power"] if power is not None else [])},
+    )
 
 
 def without_facility(grid: GridProfile) -> Datacenter:
