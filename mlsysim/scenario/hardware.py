@@ -9,9 +9,9 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Accelerator, Compute, Memory, NetworkFabric, Node, Source
+from mlsysim.registry.names import row_of
 from mlsysim.scenario.files import read_file
 from mlsysim.scenario.mappings import Part
-from mlsysim.scenario.names import find_entry
 
 __all__ = ["load_hardware"]
 
@@ -109,8 +109,11 @@ def _entry(kind: type[Any]) -> Callable[[Part, str], Any]:
     def read(part: Part, name: str) -> Any:
         if isinstance(part.data[name], Mapping):
             return _row(kind, part.part(name))
+        text = part.text(name)
+        if text.lower().endswith((".yaml", ".yml")) and kind is Accelerator:
+            return load_hardware(text)
         try:
-            return find_entry(part.text(name), (kind,), name)
+            return row_of(text, (kind,), name)
         except ConfigError as fault:
             raise part.refusal(name, fault.message) from None
 
