@@ -77,7 +77,8 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "tools" / "dev", folder / "tools" / "dev")
-        for name in ("tools/__init__.py", "pyproject.toml"):
+        (folder / "course").mkdir()
+        for name in ("tools/__init__.py", "pyproject.toml", "course/pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
 
     def start(self, script: str = STAND_IN) -> subprocess.Popen[str]:
