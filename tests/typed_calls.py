@@ -9,16 +9,19 @@ from __future__ import annotations
 from mlsysim import (
     Q_,
     DisaggregatedSolver,
+    DistributedSolver,
     Hardware,
     Models,
     OpenLoopSolver,
     ServingSolver,
     Systems,
     Traffic,
+    advise,
     capacity,
     plan_serving,
 )
 
+FLEET = Systems.Clusters.Research_256
 NODE = Systems.Nodes.DGX_H100
 CHAT = Traffic(arrival_rate=Q_(20, "1/s"), seq_len=1000, output_len=200)
 LIMITS = {"ttft_p99": Q_(1, "s")}
@@ -32,9 +35,15 @@ def accepted() -> None:
     DisaggregatedSolver.solve(model=Models.Llama3_8B, hardware=NODE, images=1, prefill_tp_size=2)
     plan_serving(Models.Llama3_8B, CHAT, LIMITS, NODE, tp_size=[1, 2], kv_precision=["fp8"])
     capacity(Models.Llama3_8B, NODE, CHAT, LIMITS, tp_size=2, role="both")
+    DistributedSolver.solve(model=Models.Llama3_8B, fleet=FLEET, batch_size=512, tp_size=2)
+    advise(model=Models.Llama3_8B, fleet=[FLEET], batch_size=512, tp_size=[1, 2], schedule="1f1b")
 
 
 def misspelled() -> None:
+    DistributedSolver.solve(  # type: ignore[call-arg]
+        model=Models.Llama3_8B, fleet=FLEET, batch_size=512, tpsize=2
+    )
+    advise(model=Models.Llama3_8B, fleet=FLEET, batch_size=512, tpsize=2)  # type: ignore[call-arg]
     ServingSolver.solve(model=Models.Llama3_8B, hardware=NODE, tpsize=2)  # type: ignore[call-arg]
     OpenLoopSolver.solve(  # type: ignore[call-arg]
         model=Models.Llama3_8B, hardware=NODE, arrival_rate=1, images=1
@@ -52,6 +61,18 @@ def missing() -> None:
 
 
 def wrongly_typed() -> None:
+    DistributedSolver.solve(
+        model=Models.Llama3_8B,
+        fleet=FLEET,
+        batch_size=512,
+        tp_size=[1, 2],  # type: ignore[arg-type]
+    )
+    advise(
+        model=Models.Llama3_8B,
+        fleet=FLEET,
+        batch_size=512,
+        sequence_parallel="no",  # type: ignore[arg-type]
+    )
     ServingSolver.solve(
         model=Models.Llama3_8B,
         hardware=NODE,

@@ -18,19 +18,14 @@ from mlsysim.planner import Advice, Alternative, Contrast, Diagnosis, Odds
 from mlsysim.planner import advise as find_plan
 from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
-from mlsysim.planner.advisor import PARAMETERS
 from mlsysim.scenario.scorecard import plain
-from mlsysim.solvers import DistributedResult, DistributedSolver, EconomicsSolver
+from mlsysim.solvers import DistributedResult, DistributedSolver
+from mlsysim.solvers.signatures import arguments_of
 
 __all__ = ["advise", "contrast", "diagnose"]
 
 _PLAN = signature_of(DistributedSolver)
-_SEARCH = Signature.of(
-    find_plan,
-    PARAMETERS,
-    # Levers that the docstring describes jointly use the solver's descriptions.
-    notes={**signature_of(EconomicsSolver).notes, **_PLAN.notes},
-)
+_SEARCH = Signature.of(find_plan, arguments_of(find_plan))
 
 
 @click.command(cls=Asking, signature=_SEARCH)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from mlsysim.core.errors import ConfigError, OOMError, ParallelismError, shown
 from mlsysim.core.types import (
-    Calibration,
     Datacenter,
     Fleet,
     GridProfile,
-    PowerCalibration,
     TransformerModel,
     find_precision,
 )
@@ -33,9 +30,11 @@ from mlsysim.planner.space import EXCHANGE, LEVERS
 from mlsysim.registry.calibration.published import best_published
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice, Portion, Switch, is_axis
+from mlsysim.solvers.arguments import Amount, Choice, Portion, Switch, is_axis
+from mlsysim.solvers.signatures import composed, given_to
+from mlsysim.solvers.training.inputs import TrainingArguments
 
-__all__ = ["PARAMETERS", "advise"]
+__all__ = ["advise"]
 
 _MOST_CHOICES = 10_000
 """Choices for one argument."""
@@ -43,58 +42,68 @@ _MOST_SEARCHES = 1_000
 """Most pairs of a fleet and a batch; each takes 10 to 100 ms."""
 
 
+@dataclass(frozen=True)
+class Reserve(Amount):
+    """Memory to leave free: a quantity, or a share of the device's memory."""
+
+    unit: str = "byte"  # type: ignore[misc]
+    zero: bool = True
+    plain: bool = True
+    optional: bool = True
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return (
+            "a share of the device's memory from 0 to below 1, such as 0.08, or a quantity such as "
+            'Q_(5, "GB")'
+        )
+
+    def _admit(self, name: str, value: Any) -> Callable[[float], float]:
+        if is_quantity(value):
+            size = self._stripped(name, value)
+            return lambda capacity: size
+        share = real_number(value)
+        if share is None:
+            raise ConfigError(
+                f"{name} = {shown(value)} is neither a number nor a quantity: give {self.wanted}",
+                argument=name,
+            )
+        if not 0 <= share < 1:
+            raise self._refusal(name, value)
+        return lambda capacity: share * capacity
+
+
+_STEP, _PRICES = DistributedSolver.parameters, EconomicsSolver.parameters
+_RESERVE, _FAILURES, _WITHIN = Reserve(), Switch(), Portion()
+
+
+@composed(dict.fromkeys(LEVERS))
 def advise(
     *,
-    model: TransformerModel,
-    fleet: Fleet | Sequence[Fleet],
-    batch_size: int | Sequence[int],
-    goal: str = "throughput",
-    precision: str = "fp16",
-    seq_len: int | None = None,
-    images: int = 0,
-    tp_size: int | Sequence[int] | None = None,
-    pp_size: int | Sequence[int] | None = None,
-    cp_size: int | Sequence[int] | None = None,
-    ep_size: int | Sequence[int] | None = None,
-    microbatch_count: int | Sequence[int] | None = None,
-    virtual_stages: int | Sequence[int] | None = None,
-    schedule: str | Sequence[str] | None = None,
-    zero_stage: int | Sequence[int] | None = None,
-    sequence_parallel: bool | Sequence[bool] | None = None,
-    recompute: str | Sequence[str] | None = None,
-    cp_kind: str = "ring",
-    ulysses_size: int = 1,
-    shard_size: int | None = None,
-    reshard_after_forward: bool = True,
-    expert_nodes: int | None = None,
-    dispatch_precision: str | None = None,
-    capacity_factor: float = 1,
-    exchange_overlap: float | None = None,
-    tensor_overlap: float | None = None,
-    pipeline_overlap: float | None = None,
-    first_stage_layers: int | None = None,
-    last_stage_layers: int | None = None,
-    recompute_layers: int | None = None,
-    optimizer: str = "adamw",
-    lora_rank: int | None = None,
-    loss: str = "unfused",
-    attention: str = "fused",
-    gradient_precision: str | None = None,
-    gradient_compression: float = 1,
-    gradient_overlap: float | None = None,
-    efficiency: float | None = None,
-    calibration: Calibration | None = None,
-    power_calibration: PowerCalibration | None = None,
-    training_tokens: float | None = None,
-    datacenter: Datacenter | GridProfile | None = None,
-    kwh_price: float | Quantity | None = None,
-    unit_price: float | Quantity | Sequence[Any] | Mapping[str, Any] | None = None,
-    rental_price: float | Quantity | Sequence[Any] | Mapping[str, Any] | None = None,
-    memory_reserve: float | Quantity | None = 0.08,
-    failures: bool = True,
-    within: float = 0.05,
+    model: Annotated[TransformerModel, _STEP["model"]],
+    fleet: Annotated[Fleet | Sequence[Fleet], _STEP["fleet"]],
+    batch_size: Annotated[int | Sequence[int], _STEP["batch_size"]],
+    goal: Annotated[str, Choice(options=dict(zip(GOALS, GOALS, strict=True)))] = "throughput",
+    training_tokens: Annotated[float | None, _PRICES["training_tokens"]] = None,
+    datacenter: Annotated[Datacenter | GridProfile | None, _PRICES["datacenter"]] = None,
+    kwh_price: Annotated[float | Quantity | None, _PRICES["kwh_price"]] = None,
+    unit_price: Annotated[
+        float | Quantity | Sequence[Any] | Mapping[str, Any] | None, _PRICES["unit_price"]
+    ] = None,
+    rental_price: Annotated[
+        float | Quantity | Sequence[Any] | Mapping[str, Any] | None, _PRICES["rental_price"]
+    ] = None,
+    memory_reserve: Annotated[float | Quantity | None, _RESERVE] = 0.08,
+    failures: Annotated[bool, _FAILURES] = True,
+    within: Annotated[float, _WITHIN] = 0.05,
     executor: Executors | None = None,
     progress: Progress = False,
+    **job: Unpack[
+        TrainingArguments[
+            int | Sequence[int] | None, str | Sequence[str] | None, bool | Sequence[bool] | None
+        ]
+    ],
 ) -> Advice:
     """Find the best way to split a training job, by trying all of them.
 
@@ -114,59 +123,20 @@ def advise(
         ``"throughput"`` (tokens per second), ``"time"`` (of the training run), ``"cost"`` or
         ``"carbon"`` (of the run, or of a million tokens), or ``"fewest_devices"``: the fewest nodes
         of the fleet on which training is as fast as on all of them, up to a slowdown of `within`.
-    precision
-        Number format of arithmetic, weights, gradients and activations.
-    seq_len
-        Tokens per sequence; `None` takes the model's training length.
-    images
-        Images in each sequence, for models with a vision tower, as in `DistributedSolver`.
-    tp_size, pp_size, cp_size, ep_size
-        Ranks that share a layer, stages, ranks that share a sequence, ranks that share experts.
-    microbatch_count, virtual_stages, schedule
-        How the pipeline is run. The search covers the schedules of the calibration's framework:
-        ``"1f1b"`` and, for models without experts, ``"gpipe"``; for HAI-LLM ``"1f1b"`` and
-        ``"dualpipe"``. It covers others only if you list them.
-    zero_stage
-        What is sharded over the replicas, 0 to 3.
-    sequence_parallel
-        Whether tensor-parallel ranks split norms and dropouts as well.
-    recompute
-        Activations that are recomputed: ``"none"``, ``"selective"`` or ``"full"``. For models with
-        experts, also parts of layers, as in ``"selective+norms+swiglu"``, where the framework has
-        them and a plan that would otherwise not fit could then be the fastest.
-    cp_kind, ulysses_size, shard_size, reshard_after_forward
-        How context ranks communicate and how states are sharded, as in `DistributedSolver`. These
-        are not searched; plans that are incompatible with them are left out.
-    exchange_overlap, expert_nodes, dispatch_precision
-        How tokens travel to experts. If left out, each plan uses what its framework can switch on:
-        with Megatron-Core, exchanges that overlap with another microbatch (not with full
-        recomputation, and in a pipeline only if it is interleaved), and tokens that are sent to
-        each node once.
-    capacity_factor, tensor_overlap, pipeline_overlap
-        Padding of experts, and overlap of communication in tensor-parallel groups and between
-        stages; not searched either.
-    first_stage_layers, last_stage_layers, recompute_layers, optimizer, lora_rank, loss
-        Uneven stages, and what is recomputed and trained, likewise.
-    attention
-        ``"fused"`` or ``"unfused"``.
-    gradient_precision, gradient_compression, gradient_overlap
-        Format, volume and overlap of the gradients that replicas send, as in `DistributedSolver`.
-    efficiency
-        The textbook's constant; `None` times every operator.
-    calibration, power_calibration
-        Constants; `None` takes those fitted for the device, with the software that it usually runs.
     training_tokens
         Tokens of the training run.
     datacenter
         The facility or the grid, for carbon and for the energy in the cost.
     kwh_price
         Price of electricity, as in `EconomicsSolver`. Rents include it.
-    unit_price, rental_price
-        Price of a server, or rent of a device in USD per hour: one for all fleets, one for each in
-        their order, or a mapping from the names of fleets or devices. All fleets are compared on
-        one basis: `rental_price` if given, else `unit_price`, else the registry's purchase prices
-        if all servers have one, else the median of the on-demand offers for each device. The answer
-        states the basis.
+    unit_price
+        Price of a server: one for all fleets, one for each in their order, or a mapping from the
+        names of fleets or devices.
+    rental_price
+        Rent of a device in USD per hour, in the same forms. All fleets are compared on one basis:
+        `rental_price` if given, else `unit_price`, else the registry's purchase prices if all
+        servers have one, else the median of the on-demand offers for each device. The answer states
+        the basis.
     memory_reserve
         Memory of a device to leave free for what the model does not count: the driver, buffers of
         collectives, fragmentation. A share of the device's memory, or a quantity; `None` reserves
@@ -200,6 +170,17 @@ def advise(
 
     Notes
     -----
+    The search covers group sizes, the microbatches, chunks and schedule of the pipeline,
+    `zero_stage`, `sequence_parallel` and `recompute`; other arguments are not searched, and plans
+    that are incompatible with them are left out. It tries the schedules of the calibration's
+    framework: ``"1f1b"`` and, for models without experts, ``"gpipe"``; for HAI-LLM ``"1f1b"`` and
+    ``"dualpipe"``. Others it tries only if you list them. For models with experts, it recomputes
+    parts of layers, as in ``"selective+norms+swiglu"``, where the framework has them and a plan
+    that would otherwise not fit could then be the fastest. `exchange_overlap`, `expert_nodes` and
+    `dispatch_precision` that are left out are what the framework can switch on: with Megatron-Core,
+    exchanges that overlap with another microbatch (not with full recomputation, and in a pipeline
+    only if it is interleaved), and tokens that are sent to each node once.
+
     All microbatches are whole, and chunks divide the layers evenly. Options without an effect are
     not tried: sequence parallelism without a tensor group, sharding without replicas, and
     recompute="none" with fused attention.
@@ -230,7 +211,7 @@ def advise(
     >>> advice.best.feasible
     True
     """
-    given = dict(locals())
+    given = given_to(advise, locals(), job)
     limits = {name: given[name] for name in LEVERS}
     kept = ("fleet", "batch_size", *LEVERS)
     fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}
@@ -403,57 +384,6 @@ def _quarter(some: Search, plans: Plans, batches: Sequence[int]) -> Alternative 
         loss=against.loss,
         words=against.words,
     )
-
-
-@dataclass(frozen=True)
-class Reserve(Amount):
-    """Memory to leave free: a quantity, or a share of the device's memory."""
-
-    unit: str = "byte"  # type: ignore[misc]
-    zero: bool = True
-    plain: bool = True
-    optional: bool = True
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return (
-            "a share of the device's memory from 0 to below 1, such as 0.08, or a quantity such as "
-            'Q_(5, "GB")'
-        )
-
-    def _admit(self, name: str, value: Any) -> Callable[[float], float]:
-        if is_quantity(value):
-            size = self._stripped(name, value)
-            return lambda capacity: size
-        share = real_number(value)
-        if share is None:
-            raise ConfigError(
-                f"{name} = {shown(value)} is neither a number nor a quantity: give {self.wanted}",
-                argument=name,
-            )
-        if not 0 <= share < 1:
-            raise self._refusal(name, value)
-        return lambda capacity: share * capacity
-
-
-_RESERVE = Reserve()
-_FAILURES = Switch()
-_WITHIN = Portion()
-
-
-_KINDS: Mapping[str, Argument] = {
-    **EconomicsSolver.parameters,
-    **DistributedSolver.parameters,
-    "goal": Choice(options=dict(zip(GOALS, GOALS, strict=True))),
-    "memory_reserve": _RESERVE,
-    "failures": _FAILURES,
-    "within": _WITHIN,
-}
-PARAMETERS: Mapping[str, Argument] = {
-    name: _KINDS[name] for name in inspect.signature(advise).parameters if name in _KINDS
-}
-"""Kind of each argument of `advise` that describes the job, like `parameters` of a solver."""
 
 
 def _several(name: str, value: Any) -> list[Any]:

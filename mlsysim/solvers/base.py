@@ -8,7 +8,6 @@ SI numbers, `sweep` on arrays, and `explain` on numbers that record their arithm
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from mlsysim.core.recording import watching
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress
 from mlsysim.solvers.arguments import Argument, Number, Switch, is_axis
-from mlsysim.solvers.signatures import arguments_of, composed
+from mlsysim.solvers.signatures import arguments_of, composed, given_to
 
 __all__ = ["Model", "Rule", "Solver", "check_one_model"]
 
@@ -73,7 +72,6 @@ class Solver(Generic[I, R]):
     solve: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, Argument]]
     units: ClassVar[Mapping[str, str]]
-    _signature: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls) -> None:
         kinds = arguments_of(cls.solve)
@@ -82,7 +80,6 @@ class Solver(Generic[I, R]):
         composed()(getattr(cls.solve, "__func__", cls.solve))
         cls.parameters = kinds
         cls.units = {n: kind.unit for n, kind in kinds.items() if isinstance(kind, Number | Switch)}
-        cls._signature = inspect.signature(cls.solve)
 
     @classmethod
     def model(cls, inputs: I) -> Model[I]:
@@ -132,9 +129,7 @@ class Solver(Generic[I, R]):
         """
         given = {name: own[name] for name in cls.parameters if name in own}
         if shared is not None:
-            arguments = cls._signature.bind(**given, **shared)
-            arguments.apply_defaults()
-            given = arguments.arguments
+            given = given_to(cls.solve, given, shared)
         for name, value in given.items():
             if is_axis(value):
                 raise ConfigError(

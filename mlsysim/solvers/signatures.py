@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_ty
 
 from mlsysim.solvers.arguments import Argument, Number
 
-__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "marked", "notes_of"]
+__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "given_to", "marked", "notes_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECTION = r"^{}\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)"
@@ -88,6 +88,30 @@ def defaults_of(shared: Any) -> dict[str, Any]:
         elif kind.default is None:
             values[name] = None
     return values
+
+
+def given_to(function: Any, own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a call, with the defaults of those that are left out.
+
+    Parameters
+    ----------
+    function
+        The function, whose signature is composed.
+    own
+        The values of its own arguments, such as its `locals()`.
+    shared
+        The values of shared arguments.
+
+    Raises
+    ------
+    TypeError
+        If there is no such argument, or one is missing.
+    """
+    signature = inspect.signature(function)
+    stated = {name: value for name, value in own.items() if name in signature.parameters}
+    arguments = signature.bind(**stated, **shared)
+    arguments.apply_defaults()
+    return arguments.arguments
 
 
 def notes_of(function: Any) -> dict[str, str]:

@@ -1,11 +1,19 @@
-"""Inputs of a training step."""
+"""Arguments and inputs of a training step."""
 
 from __future__ import annotations
+
+from typing import Annotated, Generic, TypedDict, TypeVar
 
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, first_known, minimum, where
 from mlsysim.core.types import (
+    ATTENTION,
+    CP_KINDS,
+    LOSSES,
+    OPTIMIZERS,
+    RECOMPUTE,
+    SCHEDULES,
     Accelerator,
     AttentionKernel,
     Calibration,
@@ -13,6 +21,7 @@ from mlsysim.core.types import (
     Fleet,
     Loss,
     Optimizer,
+    PowerCalibration,
     Precision,
     Recompute,
     Schedule,
@@ -20,9 +29,206 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.training import calibration_for
+from mlsysim.solvers.arguments import (
+    Choice,
+    Factor,
+    Noun,
+    Portion,
+    PrecisionName,
+    Share,
+    Stage,
+    Switch,
+    Whole,
+)
 from mlsysim.solvers.device import DeviceInputs
 
-__all__ = ["TrainingInputs"]
+__all__ = ["TrainingArguments", "TrainingInputs"]
+
+Size = TypeVar("Size")
+"""Type of a lever that is a number: one of them, or several to choose from."""
+Word = TypeVar("Word")
+"""Type of a lever that is a named option."""
+Flag = TypeVar("Flag")
+"""Type of a lever that is on or off."""
+
+
+class TrainingArguments(TypedDict, Generic[Size, Word, Flag], total=False):
+    """Arguments of a training step.
+
+    Those with the type `Size`, `Word` or `Flag` are levers of `advise`.
+
+    Attributes
+    ----------
+    precision
+        Number format of arithmetic, weights, gradients and activations. With less than 16 bits it
+        applies to matrix products and to the inputs that they keep for the backward pass, as in
+        Transformer Engine; everything else has 16 bits.
+    tp_size
+        Devices that share each layer (tensor parallelism).
+    pp_size
+        Pipeline stages.
+    microbatch_count
+        Microbatches into which each replica's share of the batch is divided.
+    virtual_stages
+        Model chunks per stage; above 1 the schedule is interleaved.
+    first_stage_layers
+        Layers of the first pipeline stage; stages without a stated number share the rest. `None`
+        divides all layers evenly. If they do not divide, the last stage has fewer, because it also
+        has the output projection, and then the first stage. A stated number must be a multiple of
+        `virtual_stages`.
+    last_stage_layers
+        Layers of the last pipeline stage, likewise.
+    schedule
+        ``"1f1b"``, ``"gpipe"`` (holds all microbatches' activations), ``"zb-h1"`` (gradients of
+        weights fill the bubble) or ``"dualpipe"`` (microbatches enter at both ends, so each device
+        holds two stages).
+    cp_size
+        Devices that share each sequence (context parallelism).
+    cp_kind
+        How these devices attend to whole sequences: ``"ring"`` (keys and values travel from device
+        to device during attention), ``"all_gather"`` (keys and values are gathered first) or
+        ``"ulysses"`` (positions are swapped for heads). Positions are distributed so that causal
+        attention is balanced (zigzag).
+    ulysses_size
+        Neighboring devices among the `cp_size` that swap positions for heads, before keys and
+        values are exchanged between such groups by `cp_kind`; 1 means none.
+    ep_size
+        Devices over which experts are distributed (expert parallelism).
+    expert_nodes
+        Most nodes to which a token is sent, once each; devices there forward it to its experts
+        (node-limited routing). `None` sends copies as in the calibration's software; where that
+        sends a token to each node once, the groups of the model's router set the limit. This
+        argument and the next three are only for models with experts.
+    dispatch_precision
+        Format of tokens on the way to experts; results come back in at least 16 bits. `None` takes
+        that of the residual stream.
+    capacity_factor
+        Rows that each expert computes, divided by its even share of the tokens. In GShard and
+        Switch this is the capacity of an expert: it accepts no more tokens and is padded to that
+        many, so the factor also applies on a single device (`ep_size=1`). For software that does
+        not pad, give the load of the busiest expert device divided by the mean, which is 1 with
+        `ep_size=1`.
+    exchange_overlap
+        Share of the expert exchanges that overlaps with computation, if there is enough
+        computation. `None` takes the calibration's.
+    tensor_overlap
+        Share of a tensor-parallel group's collectives that overlaps with matrix products, if there
+        are enough of them (asynchronous tensor parallelism). `None` takes the calibration's value
+        within a node, and 0 for groups that span nodes.
+    pipeline_overlap
+        Share of the transfers between pipeline stages that overlaps with computation, if there is
+        enough of it. `None` means 0, as for 1F1B: with at most `pp_size` microbatches in flight, a
+        stage waits for transfers even if they are asynchronous. GPipe, interleaved stages and split
+        backward passes can hide most of them.
+    zero_stage
+        What is sharded over the replicas (ZeRO, FSDP): 0 nothing, 1 the optimizer's state, 2 also
+        gradients, 3 also weights.
+    shard_size
+        Neighboring devices over which states are sharded; gradients are summed between such groups
+        once per step (hybrid sharding, HSDP). `None` takes all devices with the same parameters,
+        including those that share sequences.
+    reshard_after_forward
+        Whether layers with sharded weights drop them after the forward pass and gather them again
+        for the backward pass, as FSDP does by default. False needs `zero_stage=3`.
+    sequence_parallel
+        Whether tensor-parallel ranks split norms and dropouts as well.
+    recompute
+        Activations that are recomputed rather than kept: ``"none"``, ``"selective"`` (attention
+        scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities of the
+        feed-forward blocks), ``"mla_up"`` (heads of latent attention), any combination of these
+        four, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
+    recompute_layers
+        Layers of each stage to which `recompute` applies; the others keep everything. It cannot
+        exceed the layers of the longest stage; shorter stages recompute all of theirs. `None`
+        applies it to all layers.
+    optimizer
+        ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or ``"sgd"``
+        (with momentum). It sets the memory, traffic and operations per parameter. Muon's iterations
+        are counted for each matrix of the layers and divided among the devices that share it; the
+        exchange that gathers its parts is not counted.
+    lora_rank
+        Rank of the adapters of all matrices in the layers (LoRA); only the adapters are trained.
+        `None` trains all parameters.
+    attention
+        ``"fused"`` (FlashAttention) or ``"unfused"``.
+    loss
+        ``"unfused"`` (logits, their copy in 32 bits and its gradient are in memory at once, as
+        frameworks do by default) or ``"fused"`` (one kernel, which writes the gradient over the
+        logits: Liger Kernel, Transformer Engine).
+    gradient_precision
+        Format of the gradients. `None` takes `precision`, except that gradients sharded layer by
+        layer are scattered in the format of the calibration's software.
+    gradient_compression
+        Bytes of gradients divided by the bytes that replicas send for them, including indices of
+        selected values: 1 sends everything, 4 a quarter. The model assumes that compressed
+        gradients can still be summed, as in PowerSGD. It counts neither the time to compress nor
+        the effect on convergence.
+    gradient_overlap
+        Share of the replicas' communication that can overlap with computation, if there is enough
+        computation: 0 none, 1 all. `None` takes the calibration's value.
+    seq_len
+        Tokens per sequence; `None` takes the model's training length.
+    images
+        Images in each sequence; their tokens count toward `seq_len`. Each image is a pass of the
+        model's vision tower, timed from its totals by one roofline. The tower is on the first
+        stage, split as its layers are, and trained with them, or frozen with `lora_rank`. Only for
+        models with a known tower (`vision`); 0 means text only.
+    efficiency
+        Share of the dense peak rate that arithmetic reaches: the textbook's one constant. `None`
+        times every operator instead, with a calibration's constants.
+    calibration
+        Constants for the operators; `None` takes those fitted for the device, with the software
+        that it usually runs: MaxText on TPUs, otherwise Megatron-Core without its options for
+        experts (see Notes). Cannot be combined with `efficiency`.
+    power_calibration
+        Constants for the power that operations and memory traffic draw; `None` takes those fitted
+        for the device's generation.
+    """
+
+    precision: Annotated[str, PrecisionName(default="fp16")]
+    tp_size: Annotated[Size, Whole(default=1)]
+    pp_size: Annotated[Size, Whole(default=1)]
+    microbatch_count: Annotated[Size, Whole(default=1)]
+    virtual_stages: Annotated[Size, Whole(default=1)]
+    first_stage_layers: Annotated[int | None, Whole(default=None)]
+    last_stage_layers: Annotated[int | None, Whole(default=None)]
+    schedule: Annotated[Word, Choice(options=SCHEDULES, default="1f1b")]
+    cp_size: Annotated[Size, Whole(default=1)]
+    cp_kind: Annotated[str, Choice(options=CP_KINDS, default="ring")]
+    ulysses_size: Annotated[int, Whole(default=1)]
+    ep_size: Annotated[Size, Whole(default=1)]
+    expert_nodes: Annotated[int | None, Whole(default=None)]
+    dispatch_precision: Annotated[str | None, PrecisionName(default=None)]
+    capacity_factor: Annotated[float, Factor(default=1)]
+    exchange_overlap: Annotated[float | None, Portion(default=None)]
+    tensor_overlap: Annotated[float | None, Portion(default=None)]
+    pipeline_overlap: Annotated[float | None, Portion(default=None)]
+    zero_stage: Annotated[Size, Stage(minimum=0, maximum=3, default=0)]
+    shard_size: Annotated[int | None, Whole(default=None)]
+    reshard_after_forward: Annotated[bool, Switch(default=True)]
+    sequence_parallel: Annotated[Flag, Switch(default=False)]
+    recompute: Annotated[Word, Choice(options=RECOMPUTE, default="selective")]
+    recompute_layers: Annotated[int | None, Whole(default=None)]
+    optimizer: Annotated[str, Choice(options=OPTIMIZERS, default="adamw")]
+    lora_rank: Annotated[int | None, Whole(default=None)]
+    attention: Annotated[str, Choice(options=ATTENTION, default="fused")]
+    loss: Annotated[str, Choice(options=LOSSES, default="unfused")]
+    gradient_precision: Annotated[str | None, PrecisionName(default=None)]
+    gradient_compression: Annotated[float, Factor(default=1)]
+    gradient_overlap: Annotated[float | None, Portion(default=None)]
+    seq_len: Annotated[int | None, Whole(unit="token", default=None)]
+    images: Annotated[int, Whole(minimum=0, default=0)]
+    efficiency: Annotated[float | None, Share(default=None)]
+    calibration: Annotated[
+        Calibration | None,
+        Noun(
+            hint='Calibrations.H100_Megatron, or load_calibration("my_cluster.yaml") for a file',
+            default=None,
+        ),
+    ]
+    power_calibration: Annotated[
+        PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper", default=None)
+    ]
 
 
 class TrainingInputs(DeviceInputs):

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.types import (
-    ATTENTION,
-    CP_KINDS,
-    LOSSES,
-    OPTIMIZERS,
-    RECOMPUTE,
-    SCHEDULES,
-    Calibration,
-    Fleet,
-    PowerCalibration,
-    TransformerModel,
-)
-from mlsysim.solvers.arguments import (
-    Choice,
-    Factor,
-    Noun,
-    Portion,
-    PrecisionName,
-    Share,
-    Stage,
-    Switch,
-    Whole,
-)
+from mlsysim.core.types import Fleet, TransformerModel
+from mlsysim.solvers.arguments import Noun, Share, Whole
 from mlsysim.solvers.base import Model, Solver, check_one_model
-from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.inputs import TrainingArguments, TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.reasons import (
     fitted_elsewhere,
@@ -69,50 +48,8 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         model: Annotated[TransformerModel, Noun(hint="Models.Llama3_70B")],
         fleet: Annotated[Fleet, Noun(hint="Systems.Clusters.Research_256")],
         batch_size: Annotated[int, Whole()],
-        precision: Annotated[str, PrecisionName()] = "fp16",
-        tp_size: Annotated[int, Whole()] = 1,
-        pp_size: Annotated[int, Whole()] = 1,
-        microbatch_count: Annotated[int, Whole()] = 1,
-        virtual_stages: Annotated[int, Whole()] = 1,
-        first_stage_layers: Annotated[int | None, Whole()] = None,
-        last_stage_layers: Annotated[int | None, Whole()] = None,
-        schedule: Annotated[str, Choice(options=SCHEDULES)] = "1f1b",
-        cp_size: Annotated[int, Whole()] = 1,
-        cp_kind: Annotated[str, Choice(options=CP_KINDS)] = "ring",
-        ulysses_size: Annotated[int, Whole()] = 1,
-        ep_size: Annotated[int, Whole()] = 1,
-        expert_nodes: Annotated[int | None, Whole()] = None,
-        dispatch_precision: Annotated[str | None, PrecisionName()] = None,
-        capacity_factor: Annotated[float, Factor()] = 1,
-        exchange_overlap: Annotated[float | None, Portion()] = None,
-        tensor_overlap: Annotated[float | None, Portion()] = None,
-        pipeline_overlap: Annotated[float | None, Portion()] = None,
-        zero_stage: Annotated[int, Stage(minimum=0, maximum=3)] = 0,
-        shard_size: Annotated[int | None, Whole()] = None,
-        reshard_after_forward: Annotated[bool, Switch()] = True,
-        sequence_parallel: Annotated[bool, Switch()] = False,
-        recompute: Annotated[str, Choice(options=RECOMPUTE)] = "selective",
-        recompute_layers: Annotated[int | None, Whole()] = None,
-        optimizer: Annotated[str, Choice(options=OPTIMIZERS)] = "adamw",
-        lora_rank: Annotated[int | None, Whole()] = None,
-        attention: Annotated[str, Choice(options=ATTENTION)] = "fused",
-        loss: Annotated[str, Choice(options=LOSSES)] = "unfused",
         usable_memory: Annotated[float, Share()] = 0.92,
-        gradient_precision: Annotated[str | None, PrecisionName()] = None,
-        gradient_compression: Annotated[float, Factor()] = 1,
-        gradient_overlap: Annotated[float | None, Portion()] = None,
-        seq_len: Annotated[int | None, Whole(unit="token")] = None,
-        images: Annotated[int, Whole(minimum=0)] = 0,
-        efficiency: Annotated[float | None, Share()] = None,
-        calibration: Annotated[
-            Calibration | None,
-            Noun(
-                hint='Calibrations.H100_Megatron, or load_calibration("my_cluster.yaml") for a file'
-            ),
-        ] = None,
-        power_calibration: Annotated[
-            PowerCalibration | None, Noun(hint="PowerCalibrations.Hopper")
-        ] = None,
+        **job: Unpack[TrainingArguments[int, str, bool]],
     ) -> DistributedResult:
         """Time one training step.
 
@@ -124,134 +61,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
             The nodes and the network between them.
         batch_size
             Sequences in the global batch.
-        precision
-            Number format of arithmetic, weights, gradients and activations. With less than 16 bits
-            it applies to matrix products and to the inputs that they keep for the backward pass, as
-            in Transformer Engine; everything else has 16 bits.
-        tp_size
-            Devices that share each layer (tensor parallelism).
-        pp_size
-            Pipeline stages.
-        microbatch_count
-            Microbatches into which each replica's share of the batch is divided.
-        virtual_stages
-            Model chunks per stage; above 1 the schedule is interleaved.
-        first_stage_layers
-            Layers of the first pipeline stage; stages without a stated number share the rest.
-            `None` divides all layers evenly. If they do not divide, the last stage has fewer,
-            because it also has the output projection, and then the first stage. A stated number
-            must be a multiple of `virtual_stages`.
-        last_stage_layers
-            Layers of the last pipeline stage, likewise.
-        schedule
-            ``"1f1b"``, ``"gpipe"`` (holds all microbatches' activations), ``"zb-h1"`` (gradients of
-            weights fill the bubble) or ``"dualpipe"`` (microbatches enter at both ends, so each
-            device holds two stages).
-        cp_size
-            Devices that share each sequence (context parallelism).
-        cp_kind
-            How these devices attend to whole sequences: ``"ring"`` (keys and values travel from
-            device to device during attention), ``"all_gather"`` (keys and values are gathered
-            first) or ``"ulysses"`` (positions are swapped for heads). Positions are distributed so
-            that causal attention is balanced (zigzag).
-        ulysses_size
-            Neighboring devices among the `cp_size` that swap positions for heads, before keys and
-            values are exchanged between such groups by `cp_kind`; 1 means none.
-        ep_size
-            Devices over which experts are distributed (expert parallelism).
-        expert_nodes
-            Most nodes to which a token is sent, once each; devices there forward it to its experts
-            (node-limited routing). `None` sends copies as in the calibration's software; where
-            that sends a token to each node once, the groups of the model's router set the limit.
-            This argument and the next three are only for models with
-            experts.
-        dispatch_precision
-            Format of tokens on the way to experts; results come back in at least 16 bits. `None`
-            takes that of the residual stream.
-        capacity_factor
-            Rows that each expert computes, divided by its even share of the tokens. In GShard and
-            Switch this is the capacity of an expert: it accepts no more tokens and is padded to
-            that many, so the factor also applies on a single device (`ep_size=1`). For software
-            that does not pad, give the load of the busiest expert device divided by the mean, which
-            is 1 with `ep_size=1`.
-        exchange_overlap
-            Share of the expert exchanges that overlaps with computation, if there is enough
-            computation. `None` takes the calibration's.
-        tensor_overlap
-            Share of a tensor-parallel group's collectives that overlaps with matrix products, if
-            there are enough of them (asynchronous tensor parallelism). `None` takes the
-            calibration's value within a node, and 0 for groups that span nodes.
-        pipeline_overlap
-            Share of the transfers between pipeline stages that overlaps with computation, if there
-            is enough of it. `None` means 0, as for 1F1B: with at most `pp_size` microbatches in
-            flight, a stage waits for transfers even if they are asynchronous. GPipe, interleaved
-            stages and split backward passes can hide most of them.
-        zero_stage
-            What is sharded over the replicas (ZeRO, FSDP): 0 nothing, 1 the optimizer's state, 2
-            also gradients, 3 also weights.
-        shard_size
-            Neighboring devices over which states are sharded; gradients are summed between such
-            groups once per step (hybrid sharding, HSDP). `None` takes all devices with the same
-            parameters, including those that share sequences.
-        reshard_after_forward
-            Whether layers with sharded weights drop them after the forward pass and gather them
-            again for the backward pass, as FSDP does by default. False needs `zero_stage=3`.
-        sequence_parallel
-            Whether tensor-parallel ranks split norms and dropouts as well.
-        recompute
-            Activations that are recomputed rather than kept: ``"none"``, ``"selective"``
-            (attention scores, as fused attention does), ``"norms"``, ``"swiglu"`` (nonlinearities
-            of the feed-forward blocks), ``"mla_up"`` (heads of latent attention), any combination
-            of these four, as in ``"norms+swiglu"``, or ``"full"`` (whole layers).
-        recompute_layers
-            Layers of each stage to which `recompute` applies; the others keep everything. It cannot
-            exceed the layers of the longest stage; shorter stages recompute all of theirs. `None`
-            applies it to all layers.
-        optimizer
-            ``"adamw"``, ``"adamw_8bit"``, ``"muon"``, ``"adafactor"`` (without momentum) or
-            ``"sgd"`` (with momentum). It sets the memory, traffic and operations per parameter.
-            Muon's iterations are counted for each matrix of the layers and divided among the
-            devices that share it; the exchange that gathers its parts is not counted.
-        lora_rank
-            Rank of the adapters of all matrices in the layers (LoRA); only the adapters are
-            trained. `None` trains all parameters.
-        attention
-            ``"fused"`` (FlashAttention) or ``"unfused"``.
-        loss
-            ``"unfused"`` (logits, their copy in 32 bits and its gradient are in memory at once, as
-            frameworks do by default) or ``"fused"`` (one kernel, which writes the gradient over the
-            logits: Liger Kernel, Transformer Engine).
         usable_memory
             Share of a device's memory that a step may use. The rest is for the driver's context,
             buffers of collectives and libraries, and fragmentation.
-        gradient_precision
-            Format of the gradients. `None` takes `precision`, except that gradients sharded layer
-            by layer are scattered in the format of the calibration's software.
-        gradient_compression
-            Bytes of gradients divided by the bytes that replicas send for them, including indices
-            of selected values: 1 sends everything, 4 a quarter. The model assumes that compressed
-            gradients can still be summed, as in PowerSGD. It counts neither the time to compress
-            nor the effect on convergence.
-        gradient_overlap
-            Share of the replicas' communication that can overlap with computation, if there is
-            enough computation: 0 none, 1 all. `None` takes the calibration's value.
-        seq_len
-            Tokens per sequence; `None` takes the model's training length.
-        images
-            Images in each sequence; their tokens count toward `seq_len`. Each image is a pass of
-            the model's vision tower, timed from its totals by one roofline. The tower is on the
-            first stage, split as its layers are, and trained with them, or frozen with `lora_rank`.
-            Only for models with a known tower (`vision`); 0 means text only.
-        efficiency
-            Share of the dense peak rate that arithmetic reaches: the textbook's one constant.
-            `None` times every operator instead, with a calibration's constants.
-        calibration
-            Constants for the operators; `None` takes those fitted for the device, with the software
-            that it usually runs: MaxText on TPUs, otherwise Megatron-Core without its options for
-            experts (see Notes). Cannot be combined with `efficiency`.
-        power_calibration
-            Constants for the power that operations and memory traffic draw; `None` takes those
-            fitted for the device's generation.
 
         Returns
         -------
@@ -305,7 +117,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         >>> r.feasible
         True
         """
-        return cls._answer(locals())
+        return cls._answer(locals(), job)
 
     @classmethod
     def check(cls, inputs: TrainingInputs) -> None:
