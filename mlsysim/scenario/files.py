@@ -3,6 +3,9 @@
 The readers of YAML and JSON share the rules below. A plain scalar is `null`, `true`, `false`, a
 JSON number, or text. Nothing else is interpreted: `yes`, `0o17` and `1:30` are text. Tags, anchors,
 aliases and merge keys are rejected, so that a file means exactly what it appears to mean.
+
+A schema is a JSON Schema with two further keywords: ``reads`` is a function that makes a value of
+plain data, and ``faults`` are the messages for keywords of the schema.
 """
 
 from __future__ import annotations
@@ -10,16 +13,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import UNPRINTABLE, named, read_bytes
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 __all__ = [
     "MAX_BYTES",
@@ -29,19 +36,23 @@ __all__ = [
     "Document",
     "Fault",
     "KeyPath",
+    "Schema",
     "document_of",
     "kind_of",
+    "public",
     "read_file",
     "read_json",
     "read_text",
     "read_yaml",
     "refusal",
     "scalar_of",
+    "section",
     "spell",
     "write_yaml",
 ]
 
 KeyPath = tuple[str | int, ...]
+Schema = dict[str, Any]
 
 
 def spell(path: KeyPath) -> str:
@@ -133,6 +144,40 @@ class Document:
         """Record a fault, even if the place already has one."""
         self.faults.append(Fault(self.file, line or self.line_of(path), spell(path), message))
 
+    def read(self, schema: Schema) -> Any:
+        """Return what the schema makes of the data, and record every fault in it.
+
+        The JSON Schema decides about keys, groups and types. The values themselves are checked by
+        the function that reads them, so that a file is refused for the reasons for which Python is.
+        """
+        from jsonschema import Draft202012Validator  # loaded only for files
+
+        for error in Draft202012Validator(public(schema, values=False)).iter_errors(self.data):
+            for path, message in _faults_of(error):
+                self.fault(path, message)
+        return self._read(schema, self.data, ())
+
+    def _read(self, schema: Schema, data: Any, path: KeyPath) -> Any:
+        value = data
+        if isinstance(data, Mapping):
+            known, others = schema.get("properties", {}), schema.get("additionalProperties")
+            value = {
+                key: self._read(known.get(key, others) or {}, item, (*path, key))
+                for key, item in data.items()
+            }
+        elif isinstance(data, list):
+            items = schema.get("items", {})
+            value = [self._read(items, item, (*path, place)) for place, item in enumerate(data)]
+        if "reads" not in schema or any(
+            path[: len(other)] == other[: len(path)] for other in self.spoiled
+        ):
+            return value
+        try:
+            return schema["reads"](value)
+        except ConfigError as fault:
+            self.fault(path, str(fault))
+        return None
+
     def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
         """Compose the error for a fault after which reading cannot continue."""
         return refusal([*self.faults, Fault(self.file, line, spell(path), message)])
@@ -209,6 +254,76 @@ def scalar_of(written: str) -> Any:
             f"the number {written} is out of range: write it with a more suitable unit"
         )
     return value if match[2] or match[3] else int(written)
+
+
+def public(schema: Any, *, values: bool = True) -> Any:
+    """Return a schema with only the keywords of JSON Schema.
+
+    Without `values`, the rules of values that a function reads are left out too.
+    """
+    if isinstance(schema, list):
+        return [public(item, values=values) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    groups = ("properties", "additionalProperties", "items")
+    if "reads" in schema and not values and not any(key in schema for key in groups):
+        return {}
+    left_out = ("reads", "faults") if values else ("reads",)
+    return {k: public(item, values=values) for k, item in schema.items() if k not in left_out}
+
+
+def section(properties: Mapping[str, Schema], **rest: Any) -> Schema:
+    """Return the schema of a group of keys; others are unknown."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "additionalProperties": False,
+        **rest,
+    }
+
+
+_WANTED = {
+    "object": "keys and values",
+    "array": "a list",
+    "string": "text, in quotes if necessary",
+    "boolean": "true or false",
+    "number": "a number",
+    "null": "null",
+}
+
+
+def _faults_of(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the path and the message of each fault that breaks a rule of a schema."""
+    path, rule = tuple(error.absolute_path), str(error.validator)
+    value: Any = error.instance
+    schema: Any = error.schema
+    stated, known = schema[rule], schema.get("properties", {})
+    message = schema.get("faults", {}).get(rule)
+    match rule:
+        case "additionalProperties":
+            for key in value.keys() - known.keys():
+                hint = _hint(key, known) or f"; allowed: {', '.join(known)}"
+                yield (*path, key), f"unknown key{hint}"
+        case "required" | "dependentRequired":
+            if rule == "dependentRequired":
+                stated = [name for key in stated.keys() & value.keys() for name in stated[key]]
+            for name in stated:
+                if name not in value:
+                    yield (*path, name), message or "is missing"
+        case "type":
+            wanted = [_WANTED[kind] for kind in ([stated] if isinstance(stated, str) else stated)]
+            keys = f": {', '.join(known)}" if known else ""
+            yield path, f"is {kind_of(value)}: write {' or '.join(wanted)}{keys}"
+        case "enum":
+            choices = ", ".join(stated)
+            yield path, f"{shown(value)} is not one of {choices}{_hint(value, stated)}"
+        case _:
+            yield path, message or error.message
+
+
+def _hint(name: object, known: Iterable[str]) -> str:
+    near = get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def kind_of(value: Any) -> str:
@@ -448,8 +563,8 @@ _READERS = {"yaml": read_yaml, "json": read_json}
 _FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
 
-def read_file(path: str | Path) -> Document:
-    """Read a file, as YAML or JSON by its suffix.
+def read_file(path: str | Path, *, most: int = MAX_BYTES) -> Document:
+    """Read a file of at most this many bytes, as YAML or JSON by its suffix.
 
     Raises
     ------
@@ -465,7 +580,7 @@ def read_file(path: str | Path) -> Document:
     kind = _FORMATS.get(place.suffix.lower())
     if kind is None:
         raise _refused(place.name, f"has no suffix of {', '.join(_FORMATS)}")
-    return _READERS[kind](_decoded(_bytes_of(place), place.name), place.name)
+    return _READERS[kind](_decoded(_bytes_of(place, most), place.name), place.name)
 
 
 def read_text(text: str, kind: str) -> Document:
@@ -493,9 +608,9 @@ def _refused(file: str, message: str) -> ConfigError:
     return refusal([Fault(named(file), None, "", message)])
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path, most: int) -> bytes:
     try:
-        return read_bytes(path, MAX_BYTES)
+        return read_bytes(path, most)
     except ConfigError as fault:
         raise _refused(str(path), fault.message.removeprefix(f"{named(path)} ")) from None
 

@@ -1,11 +1,15 @@
-"""The schema of configurations, and the checks of a document."""
+"""The schema of configurations: JSON Schema for editors, and the readers of each value.
+
+JSON Schema cannot express rules such as sizes that must tile a fleet, and names have several
+spellings, so the functions that read the values decide about them.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any, cast
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import (
@@ -21,7 +25,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import read_amount
 from mlsysim.registry.names import entries
-from mlsysim.scenario.files import Document, KeyPath, kind_of, refusal
+from mlsysim.scenario.files import Document, KeyPath, Schema, kind_of, public, refusal, section
 from mlsysim.scenario.names import FILE, MODEL_FILE, PART, find_entry, read_argument
 from mlsysim.scenario.scenario import (
     MACRO_METRICS,
@@ -32,7 +36,7 @@ from mlsysim.scenario.scenario import (
     Task,
     metrics_of,
 )
-from mlsysim.scenario.systems import without_facility
+from mlsysim.scenario.systems import System, without_facility
 from mlsysim.solvers import SustainabilitySolver
 from mlsysim.solvers.arguments import (
     Amount,
@@ -49,106 +53,20 @@ from mlsysim.solvers.signatures import notes_of
 
 __all__ = ["KEYS", "checked", "json_schema"]
 
-BOUNDS = ("at_most", "at_least")
-
-
-class Parts:
-    """Reads parts of a document and records their faults."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-
-    def section(
-        self, path: KeyPath, data: Any, keys: Iterable[str], required: Iterable[str] = ()
-    ) -> Mapping[str, Any] | None:
-        """Check that a value is a mapping with only known keys and all required ones."""
-        known = tuple(keys)
-        if not isinstance(data, Mapping):
-            shown = "is empty" if data is None else f"is {kind_of(data)}"
-            self._document.fault(path, f"{shown}: write keys and values: {', '.join(known)}")
-            return None
-        for key in data:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(known)}"
-                self._document.fault((*path, key), f"unknown key; {hint}")
-        for key in required:
-            if key not in data:
-                self._document.fault((*path, key), "is missing", self._document.line_of(path))
-        return data
-
-    def entry(self, path: KeyPath, value: Any, kinds: tuple[type, ...], label: str) -> Any:
-        """Look up a registry row by name."""
-        if not isinstance(value, str):
-            self._document.fault(path, f"is {kind_of(value)}: write the name of a {label}")
-            return None
-        try:
-            return find_entry(value, kinds, label)
-        except ConfigError as fault:
-            self._document.fault(path, str(fault))
-            return None
-
-    def limits(self, path: KeyPath, data: Any, metrics: Mapping[str, str]) -> tuple[Limit, ...]:
-        """Read limits on any of `metrics`, which are given with their units."""
-        if self.section(path, data, metrics) is None:
-            return ()
-        found = (
-            self._limit((*path, metric), metric, bounds, metrics[metric])
-            for metric, bounds in data.items()
-            if metric in metrics
-        )
-        return tuple(limit for limit in found if limit is not None)
-
-    def _limit(self, path: KeyPath, metric: str, data: Any, unit: str) -> Limit | None:
-        bounds = self.section(path, data, BOUNDS)
-        if bounds is None:
-            return None
-        if not any(name in bounds for name in BOUNDS):
-            self._document.fault(path, "has no bound: give at_most or at_least")
-            return None
-        amounts = {
-            name: self.amount((*path, name), bounds[name], unit)
-            for name in BOUNDS
-            if name in bounds
-        }
-        if any(amount is None for amount in amounts.values()):
-            return None
-        try:
-            return Limit(metric=metric, **amounts)
-        except ConfigError as fault:
-            self._document.fault(path, str(fault))
-            return None
-
-    def amount(self, path: KeyPath, value: Any, unit: str) -> Any:
-        """Read a bound or a price: text with a unit, or a plain number if there is no unit."""
-        name = str(path[-1])
-        try:
-            if isinstance(value, str):
-                amount = read_amount(value, unit, name)
-                return amount if unit else amount.to("").magnitude
-            if type(value) in (int, float) and not unit:
-                return value
-        except ConfigError as fault:
-            self._document.fault(path, str(fault))
-            return None
-        wanted = f'write a number and a unit, as in "5 {unit}"' if unit else "write a number"
-        self._document.fault(path, f"is {kind_of(value)}: {wanted}")
-        return None
-
-
 KEYS = ("name", "description", "task", "model", "system", "arguments", "limits", "macro")
-REQUIRED = ("name", "task", "model", "system")
-SYSTEM_KEYS: dict[str, type] = {"hardware": Accelerator, "node": Node, "cluster": Fleet}
-PRICES = {
+_REQUIRED = ("name", "task", "model", "system")
+_SYSTEMS: dict[str, type] = {"hardware": Accelerator, "node": Node, "cluster": Fleet}
+_PRICES = {
     "kwh_price": "USD/kWh",
     "unit_price": "USD",
     "rental_price": "USD/h",
     "maintenance_rate": "1/year",
     "service_life": "year",
 }
-MACRO_KEYS = ("duration_days", "region", "facility", "utilization", *PRICES, "limits")
-REGIONS = (GridProfile, Datacenter)
+_BOUNDS = ("at_most", "at_least")
 _MAX_NAME = 200
+_MOST_NODES = 10**7
+_NUMBER: Schema = {"type": "number", "minimum": 0}
 
 
 def checked(document: Document) -> Scenario:
@@ -159,276 +77,187 @@ def checked(document: Document) -> Scenario:
     ConfigError
         If anything is wrong; its `faults` list everything.
     """
-    scenario = _Checker(document).scenario()
-    if document.faults or scenario is None:
+    data = document.data if isinstance(document.data, Mapping) else {}
+    stated = data.get("task")
+    task = TASKS.get(stated) if isinstance(stated, str) else None
+    if task is not None and isinstance(arguments := data.get("arguments", {}), Mapping):
+        for fault in task.name_faults(arguments):
+            document.fault(("arguments", _argument_of(fault)), str(fault))
+    values = document.read(_configuration(task))
+    macro = dict(values["macro"]) if isinstance(data.get("macro"), Mapping) else {}
+    grid = macro.get("region")
+    if macro.pop("facility", True) is False:
+        if isinstance(grid, GridProfile):
+            macro["region"] = without_facility(grid)
+        else:
+            document.fault(
+                ("macro", "facility"),
+                "is false, which needs a region that is a grid: a datacenter is a facility",
+            )
+    if document.faults:
         raise refusal(document.faults)
-    return scenario
+    arguments = {
+        "workload": values.pop("model"),
+        "arguments": {},
+        "macro_limits": macro.pop("limits", ()),
+        **{key: value for key, value in values.items() if key != "macro"},
+        **macro,
+    }
+    try:
+        return Scenario(**arguments)
+    except ConfigError as first:
+        _note(document, TASKS[values["task"]], first, arguments)
+    raise refusal(document.faults)
 
 
-class _Checker(Parts):
-    """Walks a document, noting faults in it."""
-
-    def scenario(self) -> Scenario | None:
-        data = self.section((), self._document.data, KEYS, REQUIRED)
-        if data is None:
-            return None
-        task = self._task(data)
-        values = {
-            "name": self._text(data, "name"),
-            "description": self._text(data, "description") or "",
-            "task": task.name if task else None,
-            "workload": self.entry(("model",), data.get("model"), (Workload,), "model"),
-            "system": self._system(data.get("system")),
-            "arguments": self._arguments(task, data.get("arguments", {})),
-            "limits": self.limits(
-                ("limits",),
-                data.get("limits", {}),
-                metrics_of(task.solver.result) if task else METRICS,
-            ),
-            **self._macro(data.get("macro", {})),
-        }
-        return None if self._document.faults else self._made(values)
-
-    def _made(self, values: Mapping[str, Any]) -> Scenario | None:
-        """Create the scenario, and report keys that are inconsistent."""
-        task = TASKS[values["task"]]
-        try:
-            return Scenario(**values)
-        except ConfigError as first:
-            found = task.faults(values["workload"], values["system"], values["arguments"])
-            if str(first) not in map(str, found):
-                found = [first]
-        for fault in found:
-            self._document.also(_place(fault, task), str(fault))
-        return None
-
-    def _text(self, data: Mapping[str, Any], key: str) -> str | None:
-        value = data.get(key)
-        if key not in data:
-            return None
-        if not isinstance(value, str):
-            self._document.fault((key,), f"is {kind_of(value)}: write text, in quotes if necessary")
-        elif key == "name" and not 0 < len(value.strip()) <= _MAX_NAME:
-            self._document.fault((key,), f"must have 1 to {_MAX_NAME} characters")
-        return value if isinstance(value, str) else None
-
-    def _task(self, data: Mapping[str, Any]) -> Task | None:
-        value = data.get("task")
-        if isinstance(value, str) and value in TASKS:
-            return TASKS[value]
-        if "task" in data:
-            near = get_close_matches(str(value), TASKS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            self._document.fault(
-                ("task",), f"{shown(value)} is not one of {', '.join(TASKS)}{hint}"
-            )
-        return None
-
-    def _system(self, data: Any) -> Any:
-        path: KeyPath = ("system",)
-        built = ("node", "count", "fabric")
-        found = self.section(path, data, (*SYSTEM_KEYS, "count", "fabric"))
-        if not found:
-            self._document.fault(path, "is empty: name one of hardware, node and cluster")
-            return None
-        named = [key for key in SYSTEM_KEYS if key in found]
-        parts = [key for key in ("count", "fabric") if key in found]
-        if len(named) != 1:
-            self._document.fault(path, "must name exactly one of hardware, node and cluster")
-            return None
-        kind = named[0]
-        row = self.entry((*path, kind), found[kind], (SYSTEM_KEYS[kind],), kind)
-        if not parts:
-            return row
-        if kind != "node":
-            self._document.fault(
-                (*path, parts[0]),
-                f"cannot be combined with {kind}: a fleet takes {', '.join(built)}",
-            )
-            return None
-        if len(parts) == 1:
-            missing = "fabric" if parts == ["count"] else "count"
-            self._document.fault((*path, missing), "is missing: a fleet needs count and fabric")
-            return None
-        fabric = self.entry((*path, "fabric"), found["fabric"], (NetworkFabric,), "fabric")
-        count = found["count"]
-        if type(count) is not int or not 1 <= count <= 10**7:
-            self._document.fault(
-                (*path, "count"), f"is {shown(count)}: write a whole number from 1"
-            )
-        elif row is not None and fabric is not None:
-            return Fleet(name=f"{count} x {row.name}", node=row, count=count, fabric=fabric)
-        return None
-
-    def _arguments(self, task: Task | None, data: Any) -> dict[str, Any]:
-        path: KeyPath = ("arguments",)
-        if not isinstance(data, Mapping):
-            self.section(path, data, task.defaults if task else ())
-            return {}
-        if task is None:
-            return {}
-        for fault in task.name_faults(data):
-            name = str(_argument_of(fault))
-            self._document.fault((*path, name), str(fault), self._document.line_of((*path, name)))
-        return {
-            name: self._argument((*path, name), task, name, value)
-            for name, value in data.items()
-            if name in task.defaults
-        }
-
-    def _argument(self, path: KeyPath, task: Task, name: str, value: Any) -> Any:
-        kind = task.parameters[name]
-        try:
-            return read_argument(kind, name, value)
-        except ConfigError as fault:
-            self._document.fault(path, str(fault))
-        return value
-
-    def _macro(self, data: Any) -> dict[str, Any]:
-        path: KeyPath = ("macro",)
-        found = self.section(path, data, MACRO_KEYS)
-        values: dict[str, Any] = {}
-        for key, value in (found or {}).items():
-            place = (*path, key)
-            if key in ("duration_days", "utilization"):
-                values[key] = self._number(place, value)
-            elif key == "region":
-                values[key] = self.entry(place, value, REGIONS, "region")
-            elif key in PRICES:
-                values[key] = self._price(place, value, PRICES[key])
-            elif key == "limits":
-                values["macro_limits"] = self.limits(place, value, MACRO_METRICS)
-            elif key == "facility":
-                self._check_facility(place, value)
-        grid = values.get("region")
-        if (found or {}).get("facility") is False and isinstance(grid, GridProfile):
-            values["region"] = without_facility(grid)
-        return values
-
-    def _check_facility(self, path: KeyPath, value: Any) -> None:
-        region = self._document.data["macro"].get("region")
-        if not isinstance(value, bool):
-            self._document.fault(path, f"is {kind_of(value)}: write true or false")
-        elif value is False and str(region) not in entries(GridProfile):
-            self._document.fault(
-                path, "is false, which needs a region that is a grid: a datacenter is a facility"
-            )
-
-    def _number(self, path: KeyPath, value: Any) -> Any:
-        name = str(path[-1])
-        if type(value) not in (int, float):
-            self._document.fault(path, f"is {kind_of(value)}: write a number")
-            return None
-        try:
-            SustainabilitySolver.parameters[name].admit(name, value)
-        except ConfigError as fault:
-            self._document.fault(path, str(fault))
-        return value
-
-    def _price(self, path: KeyPath, value: Any, unit: str) -> Any:
-        price = self.amount(path, value, unit)
-        if price is not None and price.magnitude < 0:
-            self._document.fault(path, "is below zero: write zero or more")
-        elif price is not None and path[-1] == "service_life" and not price.magnitude:
-            self._document.fault(path, "is zero: write the years that the hardware serves")
-        return price
-
-
-def _argument_of(fault: ConfigError) -> str | None:
-    name: str | None = getattr(fault, "argument", None)
-    return name
-
-
-def _place(fault: ConfigError, task: Task) -> KeyPath:
-    """Return the key at which a fault of the scenario occurred."""
-    name = _argument_of(fault) or ""
-    if name in task.defaults:
-        return ("arguments", name)
+def _note(document: Document, task: Task, first: ConfigError, arguments: Mapping[str, Any]) -> None:
+    """Record why values that are valid alone do not make a scenario together."""
+    faults = task.faults(arguments["workload"], arguments["system"], arguments["arguments"])
+    if str(first) not in map(str, faults):
+        faults = [first]
     places = {task.noun: "system", "system": "system", "workload": "model", "model": "model"}
-    return (places[name],) if name in places else ()
+    for fault in faults:
+        name = _argument_of(fault)
+        path: KeyPath = (places[name],) if name in places else ()
+        document.also(("arguments", name) if name in task.defaults else path, str(fault))
 
 
-Schema = dict[str, Any]
-_NUMBER: Schema = {"type": "number", "minimum": 0}
+def _argument_of(fault: ConfigError) -> str:
+    return str(getattr(fault, "argument", None) or "")
 
 
 def json_schema() -> Schema:
-    """Compose the schema."""
-    texts: dict[str, Schema] = {
-        "name": {"type": "string", "minLength": 1, "maxLength": 200},
-        "description": {"type": "string"},
-        "task": {"enum": list(TASKS)},
-        "model": _models(Workload),
-        "system": _system(),
-        "arguments": {"type": "object"},
-        "limits": {"type": "object"},
-        "macro": _macro(),
-    }
+    """Return the JSON Schema, for editors that complete names and underline mistakes."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "mlsysim configuration",
-        **_object({key: texts[key] for key in KEYS}, required=REQUIRED),
+        **public(_configuration(None)),
         "allOf": [_when(task) for task in TASKS.values()],
     }
 
 
-def _object(properties: Mapping[str, Schema], **rest: Any) -> Schema:
-    rest = {key: list(value) if isinstance(value, tuple) else value for key, value in rest.items()}
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "additionalProperties": False,
-        **rest,
+def _when(task: Task) -> Schema:
+    """Return the schema of a task: the arguments and results of its solver."""
+    known = public(_configuration(task))["properties"]
+    then: Schema = {"properties": {key: known[key] for key in ("model", "arguments", "limits")}}
+    if known["arguments"]["required"]:
+        then["required"] = ["arguments"]
+    stated: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}
+    return {"if": stated, "then": then}
+
+
+@cache
+def _configuration(task: Task | None) -> Schema:
+    """Return the schema of a configuration; without a task, its arguments are not known."""
+    layers = task is not None and task.name != "inference"
+    properties: dict[str, Schema] = {
+        "name": {
+            "type": "string",
+            "pattern": r"\S",
+            "maxLength": _MAX_NAME,
+            "faults": dict.fromkeys(
+                ("pattern", "maxLength"), f"must have 1 to {_MAX_NAME} characters"
+            ),
+        },
+        "description": {"type": "string"},
+        "task": {"enum": list(TASKS)},
+        "model": {
+            "anyOf": [
+                _names(TransformerModel if layers else Workload),
+                {"type": "string", "pattern": MODEL_FILE.pattern},
+            ],
+            "reads": partial(_row, (Workload,), "model"),
+        },
+        "system": _system(),
+        "arguments": {"type": "object"} if task is None else _arguments(task),
+        "limits": _limits(METRICS if task is None else metrics_of(task.solver.result)),
+        "macro": _macro(),
     }
+    return section({key: properties[key] for key in KEYS}, required=list(_REQUIRED))
 
 
 def _names(*kinds: type) -> Schema:
     return {"enum": sorted(entries(*kinds))}
 
 
-def _models(kind: type) -> Schema:
-    """A model of the zoo, or the path of its configuration."""
-    return {"anyOf": [_names(kind), {"type": "string", "pattern": MODEL_FILE.pattern}]}
+def _rows(label: str, *kinds: type) -> Schema:
+    return {**_names(*kinds), "reads": partial(_row, kinds, label)}
 
 
-def _hardware(kind: type) -> Schema:
-    """A row of the zoo, the path of its file, or a part of a server."""
+def _row(kinds: tuple[type, ...], label: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ConfigError(f"is {kind_of(value)}: write the name of a {label}")
+    return find_entry(value, kinds, label)
+
+
+def _hardware(label: str, kind: type) -> Schema:
+    """Return the schema of a row of the zoo, the path of its file, or a part of a server."""
     patterns = {Accelerator: [FILE], Node: [FILE, PART]}.get(kind, [])
-    files = [{"type": "string", "pattern": f"{pattern.pattern}$"} for pattern in patterns]
-    return {"anyOf": [_names(kind), *files]} if files else _names(kind)
+    texts = [{"type": "string", "pattern": f"{pattern.pattern}$"} for pattern in patterns]
+    return {"anyOf": [_names(kind), *texts], "reads": partial(_row, (kind,), label)}
 
 
 def _system() -> Schema:
-    rows = {key: _hardware(kind) for key, kind in SYSTEM_KEYS.items()}
-    fleet = {
-        "node": rows["node"],
-        "count": {"type": "integer", "minimum": 1, "maximum": 10**7},
-        "fabric": _names(NetworkFabric),
+    rows = {key: _hardware(key, kind) for key, kind in _SYSTEMS.items()}
+    fleet: dict[str, Schema] = {
+        "count": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": _MOST_NODES,
+            "reads": _count,
+        },
+        "fabric": _rows("fabric", NetworkFabric),
     }
-    alone = [_object({key: row}, required=(key,)) for key, row in rows.items()]
-    return {"oneOf": [*alone, _object(fleet, required=tuple(fleet))]}
+
+    def alone(kind: str) -> Schema:
+        message = f"cannot be combined with {kind}: a fleet takes node, {', '.join(fleet)}"
+        refused = {"not": {}, "faults": {"not": message}}
+        return {"properties": dict.fromkeys(fleet, refused)}
+
+    together = {
+        "dependentRequired": {"count": ["fabric"], "fabric": ["count"]},
+        "faults": {"dependentRequired": "is missing: a fleet needs count and fabric"},
+    }
+    return section(
+        rows | fleet,
+        minProperties=1,
+        oneOf=[{"required": [key]} for key in rows],
+        dependentSchemas={
+            "hardware": alone("hardware"),
+            "cluster": alone("cluster"),
+            "node": together,
+        },
+        faults={
+            "minProperties": "is empty: name one of hardware, node and cluster",
+            "oneOf": "must name exactly one of hardware, node and cluster",
+        },
+        reads=_system_of,
+    )
 
 
-def _when(task: Task) -> Schema:
-    """Compose the schema of a task: the arguments and results of its solver."""
+def _count(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= _MOST_NODES:
+        raise ConfigError(f"is {shown(value)}: write a whole number from 1 to {_MOST_NODES:,}")
+    return value
+
+
+def _system_of(values: Mapping[str, Any]) -> System:
+    (system,) = (values[key] for key in _SYSTEMS if key in values)
+    if "count" not in values:
+        return cast(System, system)
+    name = f"{values['count']} x {system.name}"
+    return Fleet(name=name, node=system, count=values["count"], fabric=values["fabric"])
+
+
+def _arguments(task: Task) -> Schema:
     notes = notes_of(task.solver.solve)
     arguments = {
         name: _argument(kind, task.defaults[name], notes.get(name, ""))
+        | {"reads": partial(read_argument, kind, name)}
         for name, kind in task.parameters.items()
     }
     missing = [n for n, default in task.defaults.items() if default is inspect.Parameter.empty]
-    then: Schema = {
-        "properties": {
-            "arguments": _object(arguments, required=missing),
-            "limits": _limits(metrics_of(task.solver.result)),
-        }
-    }
-    if task.name != "inference":
-        then["properties"]["model"] = _models(TransformerModel)
-    if missing:
-        then["required"] = ["arguments"]
-    asked: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}
-    return {"if": asked, "then": then}
+    return section(arguments, required=missing)
 
 
 def _argument(kind: Argument, default: Any, note: str) -> Schema:
@@ -472,28 +301,79 @@ def _amount(unit: str) -> Schema:
 
 
 def _limits(metrics: Mapping[str, str]) -> Schema:
-    return _object(
+    """Return the schema of limits on metrics, which are given with their units."""
+    return section(
         {
-            name: _object(dict.fromkeys(BOUNDS, _amount(unit)), minProperties=1)
-            for name, unit in metrics.items()
+            metric: section(
+                {name: _amounts(name, unit) for name in _BOUNDS},
+                anyOf=[{"required": [name]} for name in _BOUNDS],
+                faults={"anyOf": "has no bound: give at_most or at_least"},
+                reads=partial(_limit, metric),
+            )
+            for metric, unit in metrics.items()
+        },
+        reads=lambda limits: tuple(limits.values()),
+    )
+
+
+def _limit(metric: str, bounds: Mapping[str, Any]) -> Limit:
+    return Limit(metric=metric, **bounds)
+
+
+def _amounts(name: str, unit: str) -> Schema:
+    return {**_amount(unit), "reads": partial(_bound, name, unit)}
+
+
+def _bound(name: str, unit: str, value: Any) -> Any:
+    """Read text with a unit, or a plain number if there is no unit."""
+    if isinstance(value, str):
+        amount = read_amount(value, unit, name)
+        return amount if unit else amount.to("").magnitude
+    if type(value) in (int, float) and not unit:
+        return value
+    wanted = f'write a number and a unit, as in "5 {unit}"' if unit else "write a number"
+    raise ConfigError(f"is {kind_of(value)}: {wanted}")
+
+
+def _macro() -> Schema:
+    return section(
+        {
+            "duration_days": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "reads": partial(_plain_number, "duration_days"),
+            },
+            "region": _rows("region", GridProfile, Datacenter),
+            "facility": {"type": "boolean", "default": True},
+            "utilization": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 1,
+                "description": "Position of the devices' power between idle (0) and design power "
+                "(1). If left out, it is predicted from the workload for training and serving, "
+                "and otherwise 1, an upper bound.",
+                "reads": partial(_plain_number, "utilization"),
+            },
+            **{
+                name: {**_amount(unit), "reads": partial(_price, name, unit)}
+                for name, unit in _PRICES.items()
+            },
+            "limits": _limits(MACRO_METRICS),
         }
     )
 
 
-def _macro() -> Schema:
-    texts: dict[str, Schema] = {
-        "duration_days": {"type": "number", "exclusiveMinimum": 0},
-        "region": _names(*REGIONS),
-        "facility": {"type": "boolean", "default": True},
-        "utilization": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": "Position of the devices' power between idle (0) and design power (1). "
-            "If left out, it is predicted from the workload for training and serving, and "
-            "otherwise 1, an upper bound.",
-        },
-        **{name: _amount(unit) for name, unit in PRICES.items()},
-        "limits": _limits(MACRO_METRICS),
-    }
-    return _object({key: texts[key] for key in MACRO_KEYS})
+def _plain_number(name: str, value: Any) -> Any:
+    if type(value) not in (int, float):
+        raise ConfigError(f"is {kind_of(value)}: write a number")
+    SustainabilitySolver.parameters[name].admit(name, value)
+    return value
+
+
+def _price(name: str, unit: str, value: Any) -> Any:
+    price = _bound(name, unit, value)
+    if price.magnitude < 0:
+        raise ConfigError("is below zero: write zero or more")
+    if name == "service_life" and not price.magnitude:
+        raise ConfigError("is zero: write the years that the hardware serves")
+    return price
