@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, number, plain_data, record, units_of
-from mlsysim.core.files import printable, read_bytes, write_text
+from mlsysim.core.files import printable, write_text
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Calibration, Covered, Machine, Software, Source
 from mlsysim.scenario.files import (
     Document,
+    Schema,
+    amount_of,
     document_of,
-    read_yaml,
+    read_file,
     refusal,
+    section,
     write_yaml,
 )
-from mlsysim.scenario.mappings import Part
 
 __all__ = [
     "MAX_BYTES",
@@ -164,24 +168,6 @@ class NextRun(Record):
 
 
 FORMAT = 1
-_KEYS = (
-    "format",
-    "mlsysim",
-    "name",
-    "device",
-    "base",
-    "band",
-    "unseen_band",
-    "formats",
-    "factors",
-    "rows",
-    "refused",
-    "next_run",
-    "machine",
-    "software",
-)
-_OPTIONAL_KEYS = ("covers", "conflicts")
-"""Keys that files of earlier versions lack."""
 MAX_BYTES = 256 * 1024
 
 
@@ -266,26 +252,11 @@ class ClusterCalibration(Calibration):
             "band": {"low": self.family_band_low, "high": self.family_band_high},
             "unseen_band": {"low": self.unseen_band_low, "high": self.unseen_band_high},
             "formats": list(self.formats),
-            "factors": {
-                each.name: {
-                    "factor": each.factor,
-                    "uncertainty": each.uncertainty,
-                    "prior": each.prior,
-                }
-                for each in self.factors
-            },
-            "rows": [
-                {
-                    "id": row.id,
-                    "measured": row.measured,
-                    "before": row.before,
-                    "after": row.after,
-                }
-                for row in self.rows
-            ],
-            "refused": [{"id": row.id, "reason": row.reason} for row in self.refused],
+            "factors": {each.name: _values(each, but="name") for each in self.factors},
+            "rows": [_values(row) for row in self.rows],
+            "refused": [_values(row) for row in self.refused],
             "next_run": None,
-            **self._stated(),
+            **self._optional_keys(),
             "machine": written(self.machine),
             "software": {"release": self.software.release} | written(self.software),
         }
@@ -297,19 +268,16 @@ class ClusterCalibration(Calibration):
             }
         return data
 
-    def _stated(self) -> dict[str, Any]:
+    def _optional_keys(self) -> dict[str, Any]:
         """Return the keys that a file contains only if they are known."""
-        found: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         if (known := self.covered) is not None:
             sizes = {n: {"least": low, "most": high} for n, low, high in known.ranges()}
             names = {name: list(getattr(known, name)) for name in known.choices()}
-            found["covers"] = sizes | names
+            data["covers"] = sizes | names
         if self.conflicts:
-            found["conflicts"] = [
-                {"fast": each.fast, "slow": each.slow, "ratio": each.ratio}
-                for each in self.conflicts
-            ]
-        return found
+            data["conflicts"] = [_values(each) for each in self.conflicts]
+        return data
 
     def _coverage(self) -> str:
         """Describe in words what the runs covered."""
@@ -426,19 +394,14 @@ def load_calibration(path: str | Path) -> ClusterCalibration:
     >>> load_calibration(file) == ours
     True
     """
-    place = _yaml_path(path)
-    try:
-        text = read_bytes(place, MAX_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{place.name} is not UTF-8 text", argument="path") from None
-    return _made(read_yaml(text, place.name))
+    return _made(read_file(_yaml_path(path), most=MAX_BYTES))
 
 
 def assemble(data: Mapping[str, Any]) -> ClusterCalibration:
     """Return the calibration from plain data, marked as made by this version."""
     # The package of this module; importing it by name would violate the layering.
-    own = sys.modules[__name__.partition(".")[0]].__version__
-    marks = {"format": FORMAT, "mlsysim": own, "next_run": None}
+    version = sys.modules[__name__.partition(".")[0]].__version__
+    marks = {"format": FORMAT, "mlsysim": version, "next_run": None}
     return _made(document_of(marks | dict(data)))
 
 
@@ -462,106 +425,150 @@ def _yaml_path(path: Any) -> Path:
 
 def _made(document: Document) -> ClusterCalibration:
     """Create the record that a document describes, or reject the document."""
-    if document.faults:
-        raise refusal(document.faults)
     data = document.data
     stated = data.get("format") if isinstance(data, Mapping) else None
     if stated != FORMAT:
-        found = "no format" if stated is None else f"format {shown(stated)}"
+        version = "no format" if stated is None else f"format {shown(stated)}"
         raise document.stop(
-            f"has {found}, but this version reads format {FORMAT} of calibrations: give a file "
+            f"has {version}, but this version reads format {FORMAT} of calibrations: give a file "
             "that `mlsysim calibrate` wrote, or calibrate again from the runs",
             path=("format",),
         )
-    try:
-        return ClusterCalibration(**_arguments(Part(document, (), data)))
-    except ConfigError as fault:
-        if getattr(fault, "faults", ()):  # already rejected with its location
-            raise
-        raise document.stop(fault.message) from None
+    calibration: ClusterCalibration = document.read(_schema())
+    if document.faults:
+        raise refusal(document.faults)
+    return calibration
 
 
-def _arguments(top: Part) -> dict[str, Any]:
-    """Return the arguments of the record."""
-    top.only(*_KEYS, optional=_OPTIONAL_KEYS)
-    base, band, unseen = (top.part(key) for key in ("base", "band", "unseen_band"))
-    factors = [
-        FittedFactor(name=each.name, **each.numbers("factor", "uncertainty", "prior"))
-        for each in top.part("factors").parts()
-    ]
-    rows = [
-        UsedRow(id=each.text("id"), **each.numbers("measured", "before", "after"))
-        for each in top.parts("rows")
-    ]
-    refused = [
-        RefusedRow(id=each.text("id"), reason=each.text("reason")) for each in top.parts("refused")
-    ]
-    if not rows:
-        raise top.refusal("rows", "is empty: a calibration has at least one run")
-    following = None
-    if top.has("next_run"):
-        part = top.part("next_run")
-        reached = part.part("band").numbers("low", "high")
-        following = NextRun(
-            like=part.text("like"),
-            changes=part.part("changes").data,
-            band_low=reached["low"],
-            band_high=reached["high"],
-        )
-    name, made_with = top.text("name"), top.text("mlsysim")
-    machine, software = base.text("machine"), base.text("software")
+_TEXT: Schema = {"type": "string"}
+_NUMBER: Schema = {"type": "number"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT, "reads": tuple}
+
+
+@cache
+def _schema() -> Schema:
+    """Return the schema of a file."""
+    known_range, factor = _group({"low": _NUMBER, "high": _NUMBER}), _fields_of(FittedFactor)
+    del factor["name"]
+    known_or_null: Schema = {"type": ["number", "null"]}
+    next_run = _group({"like": _TEXT, "changes": {"type": "object"}, "band": known_range})
+    rows = _list_of(UsedRow)
+    covered = {name: _group({"least": _NUMBER, "most": _NUMBER}) for name in Covered.sizes()}
+    return _group(
+        {
+            "format": {"const": FORMAT},
+            "mlsysim": _TEXT,
+            "name": _TEXT,
+            "device": _TEXT,
+            "base": _group({"machine": _TEXT, "software": _TEXT}),
+            "band": known_range,
+            # Constants without any compared run have no such band.
+            "unseen_band": _group({"low": known_or_null, "high": known_or_null}),
+            "formats": _TEXTS,
+            "factors": {
+                "type": "object",
+                "additionalProperties": _group(factor),
+                "reads": _factors_of,
+            },
+            "rows": {
+                **rows,
+                "minItems": 1,
+                "faults": {"minItems": "is empty: a calibration has at least one run"},
+            },
+            "refused": _list_of(RefusedRow),
+            "next_run": {**next_run, "type": ["object", "null"], "reads": _next_run_of},
+            "machine": _group(_constants_of(Machine)),
+            "software": _group({"release": _TEXT} | _constants_of(Software)),
+            "covers": _group(covered | dict.fromkeys(Covered.choices(), _TEXTS), reads=_covered_of),
+            "conflicts": _list_of(Conflict),
+        },
+        # Files of earlier versions lack these.
+        optional=("covers", "conflicts"),
+        reads=_calibration_of,
+    )
+
+
+def _group(properties: Mapping[str, Schema], optional: Sequence[str] = (), **rest: Any) -> Schema:
+    required = [name for name in properties if name not in optional]
+    return section(properties, required=required, **rest)
+
+
+def _list_of(kind: type[Record]) -> Schema:
+    """Return the schema of a list of records."""
+    item = _group(_fields_of(kind), reads=lambda values: kind(**values))
+    return {"type": "array", "items": item, "reads": tuple}
+
+
+def _fields_of(kind: type[Record]) -> dict[str, Schema]:
+    """Return the schemas of a record's fields, which are text or numbers."""
+    return {
+        item.name: _TEXT if item.type == "str" else _NUMBER for item in dataclasses.fields(kind)
+    }
+
+
+def _constants_of(kind: type[Machine | Software]) -> dict[str, Schema]:
+    return {
+        name: _NUMBER if plain else {**_TEXT, "reads": partial(amount_of, name, unit)}
+        for name, unit, plain in units_of(kind)
+    }
+
+
+def _values(row: Record, but: str = "") -> dict[str, Any]:
+    """Return the fields of a record as plain data."""
+    names = (item.name for item in dataclasses.fields(row))
+    return {name: getattr(row, name) for name in names if name != but}
+
+
+def _factors_of(values: Mapping[str, Any]) -> tuple[FittedFactor, ...]:
+    return tuple(FittedFactor(name=name, **value) for name, value in values.items())
+
+
+def _next_run_of(values: Mapping[str, Any] | None) -> NextRun | None:
+    if values is None:
+        return None
+    low, high = values["band"]["low"], values["band"]["high"]
+    return NextRun(like=values["like"], changes=values["changes"], band_low=low, band_high=high)
+
+
+def _covered_of(values: Mapping[str, Any]) -> Covered:
+    sizes = {
+        f"{name}_{edge}": size for name in Covered.sizes() for edge, size in values[name].items()
+    }
+    return Covered(**sizes, **{name: values[name] for name in Covered.choices()})
+
+
+def _calibration_of(values: Mapping[str, Any]) -> ClusterCalibration:
+    name, made_with, base = values["name"], values["mlsysim"], values["base"]
     source = Source(
         title=f"Calibrated to runs of {name}",
-        locator=f"rows: {len(rows)}; mlsysim {made_with}",
-        note=f"started from {machine}, {software}",
+        locator=f"rows: {len(values['rows'])}; mlsysim {made_with}",
+        note=f"started from {base['machine']}, {base['software']}",
     )
-    told = frozenset(each.name for each in factors if each.identified)
-    own: dict[str, Any] = {"name": name, "source": source}
-    return own | {
-        "machine": Machine(**own, **_record(Machine, top.part("machine"), told)),
-        "software": Software(
-            **own,
-            release=top.part("software").text("release"),
-            **_record(Software, top.part("software"), told),
-        ),
-        "formats": tuple(top.texts("formats")),
-        "family_band_low": band.number("low"),
-        "family_band_high": band.number("high"),
-        # Constants without any compared run have no such band.
-        "unseen_band_low": unseen.number("low") if unseen.has("low") else None,
-        "unseen_band_high": unseen.number("high") if unseen.has("high") else None,
-        "device": top.text("device"),
-        "base_machine": machine,
-        "base_software": software,
-        "made_with": made_with,
-        "factors": tuple(factors),
-        "rows": tuple(rows),
-        "refused": tuple(refused),
-        "next_run": following,
-        "covered": _covered(top.part("covers")) if "covers" in top.data else None,
-        "conflicts": tuple(
-            Conflict(fast=each.text("fast"), slow=each.text("slow"), ratio=each.number("ratio"))
-            for each in (top.parts("conflicts") if "conflicts" in top.data else ())
-        ),
-    }
+    identified = {each.name for each in values["factors"] if each.identified}
 
+    def constants(kind: type[Machine | Software], numbers: Mapping[str, Any]) -> Any:
+        """Return a record, in which constants that no run identifies are estimates."""
+        estimated = frozenset(unit[0] for unit in units_of(kind)) - identified
+        return kind(name=name, source=source, estimated=estimated, **numbers)
 
-def _covered(part: Part) -> Covered:
-    """Return which plans the runs covered."""
-    part.only(*Covered.sizes(), *Covered.choices())
-    found: dict[str, Any] = {name: tuple(part.texts(name)) for name in Covered.choices()}
-    for name in Covered.sizes():
-        for edge, value in part.part(name).numbers("least", "most").items():
-            found[f"{name}_{edge}"] = int(value) if value.is_integer() else value
-    return Covered(**found)
-
-
-def _record(kind: type[Machine | Software], part: Part, told: frozenset[str]) -> dict[str, Any]:
-    """Return the numbers of a record, and mark those not identified by any run as estimates."""
-    units = {name: (unit, plain) for name, unit, plain in units_of(kind)}
-    part.only(*units, *(["release"] if kind is Software else []))
-    numbers = {
-        name: part.number(name) if plain else part.amount(name, unit)
-        for name, (unit, plain) in units.items()
-    }
-    return numbers | {"estimated": frozenset(units) - told}
+    return ClusterCalibration(
+        name=name,
+        source=source,
+        machine=constants(Machine, values["machine"]),
+        software=constants(Software, values["software"]),
+        formats=values["formats"],
+        family_band_low=values["band"]["low"],
+        family_band_high=values["band"]["high"],
+        unseen_band_low=values["unseen_band"]["low"],
+        unseen_band_high=values["unseen_band"]["high"],
+        device=values["device"],
+        base_machine=base["machine"],
+        base_software=base["software"],
+        made_with=made_with,
+        factors=values["factors"],
+        rows=values["rows"],
+        refused=values["refused"],
+        next_run=values["next_run"],
+        covered=values.get("covers"),
+        conflicts=values.get("conflicts", ()),
+    )

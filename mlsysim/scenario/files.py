@@ -24,6 +24,7 @@ import yaml
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import UNPRINTABLE, named, read_bytes
+from mlsysim.core.units import read_amount
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -37,6 +38,7 @@ __all__ = [
     "Fault",
     "KeyPath",
     "Schema",
+    "amount_of",
     "document_of",
     "kind_of",
     "public",
@@ -280,6 +282,23 @@ def section(properties: Mapping[str, Schema], **rest: Any) -> Schema:
         "additionalProperties": False,
         **rest,
     }
+
+
+def amount_of(name: str, unit: str, value: Any) -> Any:
+    """Read text with a unit, or a plain number if there is no unit.
+
+    Raises
+    ------
+    ConfigError
+        If it is something else.
+    """
+    if isinstance(value, str):
+        amount = read_amount(value, unit, name)
+        return amount if unit else amount.to("").magnitude
+    if type(value) in (int, float) and not unit:
+        return value
+    wanted = f'write a number and a unit, as in "5 {unit}"' if unit else "write a number"
+    raise ConfigError(f"is {kind_of(value)}: {wanted}")
 
 
 _WANTED = {

@@ -23,9 +23,17 @@ from mlsysim.core.types import (
     TransformerModel,
     Workload,
 )
-from mlsysim.core.units import read_amount
 from mlsysim.registry.names import entries
-from mlsysim.scenario.files import Document, KeyPath, Schema, kind_of, public, refusal, section
+from mlsysim.scenario.files import (
+    Document,
+    KeyPath,
+    Schema,
+    amount_of,
+    kind_of,
+    public,
+    refusal,
+    section,
+)
 from mlsysim.scenario.names import FILE, MODEL_FILE, PART, find_entry, read_argument
 from mlsysim.scenario.scenario import (
     MACRO_METRICS,
@@ -321,18 +329,7 @@ def _limit(metric: str, bounds: Mapping[str, Any]) -> Limit:
 
 
 def _amounts(name: str, unit: str) -> Schema:
-    return {**_amount(unit), "reads": partial(_bound, name, unit)}
-
-
-def _bound(name: str, unit: str, value: Any) -> Any:
-    """Read text with a unit, or a plain number if there is no unit."""
-    if isinstance(value, str):
-        amount = read_amount(value, unit, name)
-        return amount if unit else amount.to("").magnitude
-    if type(value) in (int, float) and not unit:
-        return value
-    wanted = f'write a number and a unit, as in "5 {unit}"' if unit else "write a number"
-    raise ConfigError(f"is {kind_of(value)}: {wanted}")
+    return {**_amount(unit), "reads": partial(amount_of, name, unit)}
 
 
 def _macro() -> Schema:
@@ -371,7 +368,7 @@ def _plain_number(name: str, value: Any) -> Any:
 
 
 def _price(name: str, unit: str, value: Any) -> Any:
-    price = _bound(name, unit, value)
+    price = amount_of(name, unit, value)
     if price.magnitude < 0:
         raise ConfigError("is below zero: write zero or more")
     if name == "service_life" and not price.magnitude:
