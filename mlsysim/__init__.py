@@ -263,8 +263,8 @@ __all__ = [
 ]
 
 
-# Loaded on first use: sweeps need NumPy, configurations need PyYAML, and loading scenarios creates
-# and checks them. The scalar path needs none of these.
+# Loaded on first use: sweeps need NumPy, files need PyYAML and jsonschema, and loading scenarios
+# creates and checks them. The scalar path needs none of these.
 _LATE = {
     "ClusterCalibration": "scenario.cluster",
     "Limit": "scenario",

@@ -269,6 +269,26 @@ def test_a_damaged_file_says_what_is_wrong(file, path, value, word):
     assert "ours.yaml" in str(caught.value)
 
 
+def test_all_faults_of_a_file_are_reported_with_their_lines(file):
+    lines = file.read_text(encoding="utf-8").splitlines()
+    wrong = {"device: ": "device: 5 # ", "base:": "bases:", "  release: ": "  relaese: "}
+    places = {}
+    for place, line in enumerate(lines):
+        for start, replacement in wrong.items():
+            if line.startswith(start):
+                lines[place] = line.replace(start, replacement)
+                places[replacement.partition(":")[0].strip()] = place + 1
+    assert len(places) == len(wrong)
+    file.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        mlsysim.load_calibration(file)
+    faults = {fault.path: fault.line for fault in caught.value.faults}
+    assert faults["device"] == places["device"]
+    assert faults["bases"] == places["bases"]
+    assert faults["software.relaese"] == places["relaese"]
+    assert {"base", "software.release"} <= set(faults)
+
+
 @pytest.mark.parametrize(
     "content",
     [

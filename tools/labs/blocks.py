@@ -16,7 +16,7 @@ from tools.pages.pages import Page, read_page
 __all__ = ["blocks"]
 
 # A browser has none of these. They are hidden before the package is imported.
-HIDDEN = ("numpy", "matplotlib", "yaml", "dask")
+HIDDEN = ("numpy", "matplotlib", "yaml", "jsonschema", "dask")
 
 DOCS = Path("docs")
 # Tutorials, and other pages with exercises; site.js looks for the same line.

@@ -46,7 +46,7 @@ CHARTS = {
 EXTRAS = ("numpy", "matplotlib")
 DISTRIBUTION = "https://cdn.jsdelivr.net/pyodide/v{}/full/"
 SECONDS = 20
-# Without NumPy, matplotlib and PyYAML, which no lab needs.
+# Without NumPy, matplotlib, PyYAML and jsonschema, which no lab needs.
 REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
 ARCHIVE, MANIFEST = "requirements.zip", "manifest.json"
 LEFT_OUT = {"__pycache__", "testsuite", "..", "INSTALLER", "RECORD", "REQUESTED"}
