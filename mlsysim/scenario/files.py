@@ -177,7 +177,7 @@ class Document:
         try:
             return schema["reads"](value)
         except ConfigError as fault:
-            self.fault(path, str(fault))
+            self.fault((*path, *_key_of(fault, data)), str(fault))
         return None
 
     def stop(self, message: str, line: int | None = None, path: KeyPath = ()) -> ConfigError:
@@ -256,6 +256,13 @@ def scalar_of(written: str) -> Any:
             f"the number {written} is out of range: write it with a more suitable unit"
         )
     return value if match[2] or match[3] else int(written)
+
+
+def _key_of(fault: ConfigError, data: Any) -> KeyPath:
+    """Return the key that a fault of a group names, or that has the value it names."""
+    argument = getattr(fault, "argument", None)
+    items = data.items() if isinstance(data, Mapping) else ()
+    return next(((key,) for key, value in items if argument in (key, str(value))), ())
 
 
 def public(schema: Any, *, values: bool = True) -> Any:

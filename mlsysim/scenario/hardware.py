@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Accelerator, Compute, Memory, NetworkFabric, Node, Source
 from mlsysim.registry.names import row_of
-from mlsysim.scenario.files import read_file
-from mlsysim.scenario.mappings import Part
+from mlsysim.scenario.files import Schema, amount_of, read_file, refusal, section
 
 __all__ = ["load_hardware"]
 
 _SERVER = "accelerator"
 """A key that only servers have."""
+_TEXT: Schema = {"type": "string"}
 
 
 def load_hardware(path: str | Path) -> Accelerator | Node:
@@ -61,79 +61,67 @@ def load_hardware(path: str | Path) -> Accelerator | Node:
     48
     """
     document = read_file(path)
+    server = isinstance(document.data, Mapping) and _SERVER in document.data
+    hardware: Accelerator | Node = document.read(_record_of(Node if server else Accelerator))
     if document.faults:
-        raise document.stop("cannot be read")
-    data = document.data
-    kind = Node if isinstance(data, Mapping) and _SERVER in data else Accelerator
-    hardware: Accelerator | Node = _row(kind, Part(document, (), data))
+        raise refusal(document.faults)
     return hardware
 
 
-def _row(kind: type[Any], part: Part) -> Any:
-    """Return a record whose fields are the keys of a mapping."""
+def _record_of(kind: type[Any]) -> Schema:
+    """Return the schema of a record: its fields are the keys."""
     items = [item for item in dataclasses.fields(kind) if item.name != "field_sources"]
     needed = [
         item.name
         for item in items
         if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     ]
-    part.only(*needed, optional=[item.name for item in items if item.name not in needed])
-    values = {item.name: _value(item, part) for item in items if item.name in part.data}
-    try:
-        return kind(**values)
-    except ConfigError as fault:
-        if getattr(fault, "faults", ()):  # already rejected with its location
-            raise
-        # The argument of an error is a field, or an unknown name that a field has.
-        places = {key: key for key in part.data} | {str(part.data[key]): key for key in part.data}
-        place = places.get(str(getattr(fault, "argument", "")), "name")
-        raise part.refusal(place, fault.message) from None
+    properties = {item.name: _field(item) for item in items}
+    return section(properties, required=needed, reads=lambda values: kind(**values))
 
 
-def _value(item: dataclasses.Field[Any], part: Part) -> Any:
-    """Return the value of a field."""
-    name = item.name
-    if name in _NESTED:
-        return _NESTED[name](part, name)
+def _field(item: dataclasses.Field[Any]) -> Schema:
+    """Return the schema of a field."""
+    match item.name:
+        case "source":
+            keys = ("title", "url", "locator", "checked", "note")
+            texts = section(dict.fromkeys(keys, _TEXT), required=["title"])
+            return _text_or(texts | {"reads": lambda values: Source(**values)}, _source_of)
+        case "estimated":
+            return {"type": "array", "items": _TEXT, "reads": frozenset}
+        case "compute":
+            return _record_of(Compute)
+        case "memory":
+            return _record_of(Memory)
+        case "accelerator":
+            return _text_or(_record_of(Accelerator), _accelerator_of)
+        case "scale_up":
+            return _text_or(_record_of(NetworkFabric), _link_of)
     if "unit" not in item.metadata:
-        return part.text(name)
-    if not item.metadata["plain"]:
-        return part.amount(name, item.metadata["unit"])
-    value = part.number(name)
-    return int(value) if value.is_integer() else value
+        return _TEXT
+    if item.metadata["plain"]:
+        return {"type": "number"}
+    return {**_TEXT, "reads": partial(amount_of, item.name, item.metadata["unit"])}
 
 
-def _entry(kind: type[Any]) -> Callable[[Part, str], Any]:
-    """Return a reader of a row that is a name of the catalog, or a mapping."""
+def _text_or(record: Schema, named: Callable[[str], Any]) -> Schema:
+    """Return the schema of a record that may be text instead."""
 
-    def read(part: Part, name: str) -> Any:
-        if isinstance(part.data[name], Mapping):
-            return _row(kind, part.part(name))
-        text = part.text(name)
-        if text.lower().endswith((".yaml", ".yml")) and kind is Accelerator:
-            return load_hardware(text)
-        try:
-            return row_of(text, (kind,), name)
-        except ConfigError as fault:
-            raise part.refusal(name, fault.message) from None
+    def read(value: Any) -> Any:
+        return named(value) if isinstance(value, str) else record["reads"](value)
 
-    return read
+    return {**record, "type": ["string", "object"], "reads": read}
 
 
-def _source(part: Part, name: str) -> Source:
-    if isinstance(part.data[name], Mapping):
-        texts = part.part(name)
-        texts.only("title", optional=("url", "locator", "checked", "note"))
-        return Source(**{key: texts.text(key) for key in texts.data})
-    return Source(title=part.text(name))
+def _source_of(title: str) -> Source:
+    return Source(title=title)
 
 
-_NESTED: Mapping[str, Callable[[Part, str], Any]] = {
-    "source": _source,
-    "estimated": lambda part, name: frozenset(part.texts(name)),
-    "compute": lambda part, name: _row(Compute, part.part(name)),
-    "memory": lambda part, name: _row(Memory, part.part(name)),
-    "accelerator": _entry(Accelerator),
-    "scale_up": _entry(NetworkFabric),
-}
-"""Readers of fields that are neither amounts nor text."""
+def _accelerator_of(name: str) -> Any:
+    if name.lower().endswith((".yaml", ".yml")):
+        return load_hardware(name)
+    return row_of(name, (Accelerator,), "accelerator")
+
+
+def _link_of(name: str) -> Any:
+    return row_of(name, (NetworkFabric,), "scale_up")
