@@ -14,18 +14,16 @@ from mlsysim.cli.formats import formatted, records, show
 from mlsysim.cli.options import Asking, answer_fields
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.types import NetworkFabric
 from mlsysim.core.units import Q_, format_number, is_quantity
-from mlsysim.planner import SERVING_GOALS, plan_serving, read_benchmark
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
+from mlsysim.planner import plan_serving, read_benchmark
 from mlsysim.planner.benchmarks import predict_load
-from mlsysim.planner.engines import ENGINES
 from mlsysim.planner.service_plans import SLO
-from mlsysim.planner.serving import CONFIDENCE
 from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
-from mlsysim.solvers.arguments import Amount, Argument, Choice, Noun, Portion, Whole
+from mlsysim.solvers.arguments import Amount, Argument
+from mlsysim.solvers.signatures import arguments_of
 from mlsysim.traffic import Trace, Traffic, read_trace
 from mlsysim.traffic.trace import UNITS
 
@@ -40,89 +38,32 @@ _LOAD = (
     "output_variation",
 )
 _SOLVER = signature_of(OpenLoopSolver)
-_PRICE = Amount(unit="USD/h", optional=True, zero=True)
-_CONFIDENCE = (
-    Portion(optional=True),
-    CONFIDENCE,
-    "Lowest probability of keeping all limits, such as 0.9; null takes predictions as exact.",
-)
 _LIMITS: dict[str, Argument] = {name: Amount(unit="s", optional=True) for name in SLO}
 _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
 
 
-def _signature(
-    name: str, own: tuple[str, ...], more: dict[str, tuple[Argument, Any, str]]
-) -> Signature:
-    """Return the solver's arguments, limits and other arguments, with their defaults and notes."""
-    kinds = {n: _SOLVER.kinds[n] for n in own} | _LIMITS | {n: k for n, (k, _, _) in more.items()}
-    defaults = {n: _SOLVER.defaults[n] for n in own} | dict.fromkeys(_LIMITS)
-    defaults |= {n: value for n, (_, value, _) in more.items()}
-    if "arrival_rate" in defaults:
-        defaults["arrival_rate"] = None  # a trace may contain it
-    notes = {n: _SOLVER.notes.get(n, "") for n in own}
+def _signature(name: str, function: Any) -> Signature:
+    """Return a function's arguments, with those of its model, hardware, traffic and limits."""
+    own = Signature.of(function, arguments_of(function))
+    load = {n: _SOLVER.kinds[n] for n in ("model", "hardware", *_LOAD)}
+    defaults = {n: _SOLVER.defaults[n] for n in load}
+    defaults["arrival_rate"] = None  # a trace may contain it
+    notes = {n: _SOLVER.notes[n] for n in load}
     for variation in ("input_variation", "output_variation"):
         defaults[variation] = getattr(Traffic, variation)
         notes[variation] += " The default is that of conversations in a public trace of Azure."
     for limit in SLO:
         time, part = limit.split("_")
         notes[limit] = f"Limit of the {_WORDS[time]}, {part}."
-    notes |= {n: note for n, (_, _, note) in more.items()}
-    return Signature(name, kinds, defaults, notes)
+    return Signature(
+        name,
+        kinds={**load, **own.kinds, **_LIMITS},
+        defaults={**defaults, **own.defaults, **dict.fromkeys(_LIMITS)},
+        notes={**own.notes, **notes},
+    )
 
 
-_PLAN = _signature(
-    "serve-plan",
-    tuple(n for n in _SOLVER.kinds if n != "role"),
-    {
-        "goal": (
-            Choice(options={name: name for name in SERVING_GOALS}),
-            "fewest_devices",
-            "What to minimize.",
-        ),
-        "most_devices": (Whole(), 256, "Most devices that the service may use."),
-        "confidence": _CONFIDENCE,
-        "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
-        "engine": (
-            Choice(options={name: name for name in ENGINES}, optional=True),
-            None,
-            "Software, such as vLLM; null takes the device's constants.",
-        ),
-        "transfer_link": (
-            Noun(kinds=(NetworkFabric,), optional=True, hint="Systems.Fabrics.InfiniBand_NDR"),
-            None,
-            "Network between separate pools; null does not try them.",
-        ),
-    },
-)
-_DAY = _signature(
-    "capacity",
-    tuple(n for n in _SOLVER.kinds if n != "power_calibration"),
-    {
-        "slot": (
-            Amount(unit="h"),
-            None,
-            "Length of a part of the day; an hour (or a shorter trace) if left out.",
-        ),
-        "start_up": (
-            Amount(unit="minute", zero=True),
-            None,
-            "Time until a new replica serves; 5 minutes if left out.",
-        ),
-        "confidence": _CONFIDENCE,
-        "rental_price": (_PRICE, None, "Price per device and time; null takes the registry's."),
-        "reserved_price": (_PRICE, None, "Price per device and time for a reservation."),
-        "api_input_price": (
-            Amount(unit="USD/Mtoken", optional=True, zero=True),
-            None,
-            "An API's price for prompt tokens.",
-        ),
-        "api_output_price": (
-            Amount(unit="USD/Mtoken", optional=True, zero=True),
-            None,
-            "An API's price for output tokens.",
-        ),
-    },
-)
+_PLAN, _DAY = _signature("serve-plan", plan_serving), _signature("capacity", find_capacity)
 _READING = ("only", "ignore", "time_unit", "hash_block", "cache_blocks")
 _TRACE = (
     click.option(

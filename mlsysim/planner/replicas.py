@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -33,13 +33,13 @@ from mlsysim.planner.service_plans import (
     traffic_words,
     without_runs,
 )
-from mlsysim.planner.serving import CONFIDENCE, limits_of
+from mlsysim.planner.serving import CONFIDENCE, PRICE, limits_of
 from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
-from mlsysim.solvers.arguments import Portion
+from mlsysim.solvers.arguments import Amount, Choice, Portion
 from mlsysim.solvers.signatures import composed
 from mlsysim.solvers.traffic.engine import engine_of
-from mlsysim.solvers.traffic.inputs import OpenLoopArguments
+from mlsysim.solvers.traffic.inputs import ROLES, OpenLoopArguments
 from mlsysim.traffic import Trace, Traffic
 
 __all__ = ["CapacityPlan", "capacity"]
@@ -49,6 +49,7 @@ _HOUR = 3600.0
 _START_UP = 300.0
 """Seconds until a new replica serves."""
 _MOST_SLOTS = 100_000
+_TOKEN_PRICE = Amount(unit="USD/Mtoken", zero=True)
 _HALVINGS = 60
 _OF_POOL = {
     "prefill": ("ttft", "time to first token"),
@@ -116,14 +117,14 @@ def capacity(
     slo: Mapping[str, Quantity],
     *,
     day: Sequence[float] | Quantity | Trace | None = None,
-    slot: Quantity | None = None,
-    start_up: Quantity | None = None,
-    confidence: float | None = CONFIDENCE,
-    rental_price: Quantity | None = None,
-    reserved_price: Quantity | None = None,
-    api_input_price: Quantity | None = None,
-    api_output_price: Quantity | None = None,
-    role: str = "both",
+    slot: Annotated[Quantity | None, Amount(unit="h")] = None,
+    start_up: Annotated[Quantity | None, Amount(unit="minute", zero=True)] = None,
+    confidence: Annotated[float | None, Portion()] = CONFIDENCE,
+    rental_price: Annotated[Quantity | None, PRICE] = None,
+    reserved_price: Annotated[Quantity | None, PRICE] = None,
+    api_input_price: Annotated[Quantity | None, _TOKEN_PRICE] = None,
+    api_output_price: Annotated[Quantity | None, _TOKEN_PRICE] = None,
+    role: Annotated[str, Choice(options=ROLES)] = "both",
     **engine: Unpack[OpenLoopArguments[int, str | None]],
 ) -> CapacityPlan:
     """Return the replicas needed over a day, and their cost.
@@ -158,8 +159,10 @@ def capacity(
         answer has no `costs` if it has none.
     reserved_price
         Price per device and time for a reservation, paid all day.
-    api_input_price, api_output_price
-        Prices of an API per token, such as ``Q_(0.5, "USD/Mtoken")``.
+    api_input_price
+        Price of an API per token of a prompt, such as 0.5 USD/Mtoken.
+    api_output_price
+        Price of an API per token of an answer.
     role
         ``"both"``; or, for one of two separate pools, ``"prefill"`` or ``"decode"``. The pools grow
         and shrink independently, so plan each by itself, with the arguments that

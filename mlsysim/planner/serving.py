@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from mlsysim.planner.service_plans import (
     without_runs,
 )
 from mlsysim.registry.nodes import Nodes
-from mlsysim.solvers.arguments import Portion
+from mlsysim.solvers import arguments
 from mlsysim.solvers.serving.inputs import FORMATS, SIZES
 from mlsysim.solvers.signatures import composed
 from mlsysim.solvers.traffic.inputs import OpenLoopArguments
@@ -56,6 +56,7 @@ from mlsysim.traffic import Traffic
 
 __all__ = [
     "CONFIDENCE",
+    "PRICE",
     "SERVING_GOALS",
     "ServingPlan",
     "ServingTable",
@@ -66,7 +67,13 @@ __all__ = [
 CONFIDENCE = 0.8
 """Usual probability of keeping all limits."""
 _PRECISION = "bf16"
-_MOST_DEVICES = 100_000
+_GOAL = arguments.Choice(options=dict(zip(SERVING_GOALS, SERVING_GOALS, strict=True)))
+_MOST_DEVICES = arguments.Whole(maximum=100_000)
+_CONFIDENCE = arguments.Portion(optional=True)
+_ENGINE = arguments.Choice(options=dict(zip(ENGINES, ENGINES, strict=True)))
+_LINK = arguments.Noun(kinds=(NetworkFabric,), hint="Systems.Fabrics.InfiniBand_NDR", optional=True)
+PRICE = arguments.Amount(unit="USD/h", zero=True)
+"""Price of a device and time."""
 _EQUAL = 1e-9
 """Relative difference below which two plans are equally good."""
 
@@ -80,12 +87,12 @@ def plan_serving(
     slo: Mapping[str, Quantity],
     devices: Accelerator | Node | Fleet | Sequence[Accelerator | Node | Fleet],
     *,
-    goal: str = "fewest_devices",
-    most_devices: int = 256,
-    confidence: float | None = CONFIDENCE,
-    rental_price: Quantity | Mapping[str, Quantity] | None = None,
-    engine: str | Sequence[str] | None = None,
-    transfer_link: NetworkFabric | None = None,
+    goal: Annotated[str, _GOAL] = "fewest_devices",
+    most_devices: Annotated[int, _MOST_DEVICES] = 256,
+    confidence: Annotated[float | None, _CONFIDENCE] = CONFIDENCE,
+    rental_price: Annotated[Quantity | Mapping[str, Quantity] | None, PRICE] = None,
+    engine: Annotated[str | Sequence[str] | None, _ENGINE] = None,
+    transfer_link: Annotated[NetworkFabric | None, _LINK] = None,
     **shared: Unpack[OpenLoopArguments[int | Sequence[int] | None, str | Sequence[str] | None]],
 ) -> ServingPlan:
     """Find the best engines for a service: devices, software, parallelism, formats and replicas.
@@ -175,20 +182,10 @@ def plan_serving(
     """
     _check_kind("model", model, TransformerModel, "Models.Llama3_8B")
     _check_kind("traffic", traffic, Traffic, "Traffic(arrival_rate=..., seq_len=..., ...)")
-    if transfer_link is not None:
-        link = "Systems.Fabrics.InfiniBand_NDR"
-        _check_kind("transfer_link", transfer_link, NetworkFabric, link)
-    if goal not in SERVING_GOALS:
-        raise ConfigError(
-            f"goal = {shown(goal)} is unknown: choose one of {', '.join(SERVING_GOALS)}",
-            argument="goal",
-        )
-    if type(most_devices) is not int or not 1 <= most_devices <= _MOST_DEVICES:
-        raise ConfigError(
-            f"most_devices = {shown(most_devices)} is out of range: give 1 to {_MOST_DEVICES:,}",
-            argument="most_devices",
-        )
-    least = Portion(optional=True).admit("confidence", confidence)
+    _LINK.admit("transfer_link", transfer_link)
+    _GOAL.admit("goal", goal)
+    most_devices = _MOST_DEVICES.admit("most_devices", most_devices)
+    least = _CONFIDENCE.admit("confidence", confidence)
     given = dict(shared)
     precision, calibration, batch_limit = (
         given.pop(name, usual)
@@ -213,11 +210,8 @@ def plan_serving(
         )
     engines = [None] if engine is None else listed("engine", engine, str)
     for name in engines:
-        if name is not None and name not in ENGINES:
-            raise ConfigError(
-                f"engine = {shown(name)} is unknown: choose from {', '.join(ENGINES)}",
-                argument="engine",
-            )
+        if name is not None:
+            _ENGINE.admit("engine", name)
     sizes = {
         name: None if levers[name] is None else listed(name, levers[name], int) for name in SIZES
     }
