@@ -271,9 +271,9 @@ class ClusterCalibration(Calibration):
     def _optional_keys(self) -> dict[str, Any]:
         """Return the keys that a file contains only if they are known."""
         data: dict[str, Any] = {}
-        if (known := self.covered) is not None:
-            sizes = {n: {"least": low, "most": high} for n, low, high in known.ranges()}
-            names = {name: list(getattr(known, name)) for name in known.choices()}
+        if (covered := self.covered) is not None:
+            sizes = {n: {"least": low, "most": high} for n, low, high in covered.ranges()}
+            names = {name: list(getattr(covered, name)) for name in covered.choices()}
             data["covers"] = sizes | names
         if self.conflicts:
             data["conflicts"] = [_values(each) for each in self.conflicts]
@@ -407,11 +407,11 @@ def assemble(data: Mapping[str, Any]) -> ClusterCalibration:
 
 def written(row: Machine | Software) -> dict[str, Any]:
     """Return a record's numbers: plain numbers as such, others as text with their unit."""
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for name, unit, plain in units_of(type(row)):
         value = getattr(row, name)
-        found[name] = value if plain else f"{value.to(unit).magnitude:.6g} {unit}"
-    return found
+        numbers[name] = value if plain else f"{value.to(unit).magnitude:.6g} {unit}"
+    return numbers
 
 
 def _yaml_path(path: Any) -> Path:
@@ -426,11 +426,11 @@ def _yaml_path(path: Any) -> Path:
 def _made(document: Document) -> ClusterCalibration:
     """Create the record that a document describes, or reject the document."""
     data = document.data
-    stated = data.get("format") if isinstance(data, Mapping) else None
-    if stated != FORMAT:
-        version = "no format" if stated is None else f"format {shown(stated)}"
+    version = data.get("format") if isinstance(data, Mapping) else None
+    if version != FORMAT:
+        text = "no format" if version is None else f"format {shown(version)}"
         raise document.stop(
-            f"has {version}, but this version reads format {FORMAT} of calibrations: give a file "
+            f"has {text}, but this version reads format {FORMAT} of calibrations: give a file "
             "that `mlsysim calibrate` wrote, or calibrate again from the runs",
             path=("format",),
         )
@@ -448,10 +448,10 @@ _TEXTS: Schema = {"type": "array", "items": _TEXT, "reads": tuple}
 @cache
 def _schema() -> Schema:
     """Return the schema of a file."""
-    known_range, factor = _group({"low": _NUMBER, "high": _NUMBER}), _fields_of(FittedFactor)
+    band, factor = _group({"low": _NUMBER, "high": _NUMBER}), _fields_of(FittedFactor)
     del factor["name"]
-    known_or_null: Schema = {"type": ["number", "null"]}
-    next_run = _group({"like": _TEXT, "changes": {"type": "object"}, "band": known_range})
+    edge: Schema = {"type": ["number", "null"]}
+    next_run = _group({"like": _TEXT, "changes": {"type": "object"}, "band": band})
     rows = _list_of(UsedRow)
     covered = {name: _group({"least": _NUMBER, "most": _NUMBER}) for name in Covered.sizes()}
     return _group(
@@ -461,9 +461,9 @@ def _schema() -> Schema:
             "name": _TEXT,
             "device": _TEXT,
             "base": _group({"machine": _TEXT, "software": _TEXT}),
-            "band": known_range,
+            "band": band,
             # Constants without any compared run have no such band.
-            "unseen_band": _group({"low": known_or_null, "high": known_or_null}),
+            "unseen_band": _group({"low": edge, "high": edge}),
             "formats": _TEXTS,
             "factors": {
                 "type": "object",

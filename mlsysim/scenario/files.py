@@ -162,9 +162,9 @@ class Document:
     def _read(self, schema: Schema, data: Any, path: KeyPath) -> Any:
         value = data
         if isinstance(data, Mapping):
-            known, others = schema.get("properties", {}), schema.get("additionalProperties")
+            properties, others = schema.get("properties", {}), schema.get("additionalProperties")
             value = {
-                key: self._read(known.get(key, others) or {}, item, (*path, key))
+                key: self._read(properties.get(key, others) or {}, item, (*path, key))
                 for key, item in data.items()
             }
         elif isinstance(data, list):
@@ -202,14 +202,14 @@ class Document:
             raise self.stop(f"nested deeper than {MAX_DEPTH} levels", line)
 
     def add(
-        self, known: dict[str, Any], key: Any, path: KeyPath, line: int | None
+        self, mapping: dict[str, Any], key: Any, path: KeyPath, line: int | None
     ) -> KeyPath | None:
         """Return the path of a mapping's next key; `None` if the key is invalid."""
         if not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
             shown = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
             self.also((*path, "?"), f"the key {shown} is not a name", line)
             return None
-        if key in known:
+        if key in mapping:
             self.fault((*path, key), "the key occurs twice: remove one of them", line)
             return None
         return (*path, key)
@@ -277,8 +277,8 @@ def public(schema: Any, *, values: bool = True) -> Any:
     groups = ("properties", "additionalProperties", "items")
     if "reads" in schema and not values and not any(key in schema for key in groups):
         return {}
-    left_out = ("reads", "faults") if values else ("reads",)
-    return {k: public(item, values=values) for k, item in schema.items() if k not in left_out}
+    private = ("reads", "faults") if values else ("reads",)
+    return {k: public(item, values=values) for k, item in schema.items() if k not in private}
 
 
 def section(properties: Mapping[str, Schema], **rest: Any) -> Schema:
@@ -304,11 +304,11 @@ def amount_of(name: str, unit: str, value: Any) -> Any:
         return amount if unit else amount.to("").magnitude
     if type(value) in (int, float) and not unit:
         return value
-    wanted = f'write a number and a unit, as in "5 {unit}"' if unit else "write a number"
-    raise ConfigError(f"is {kind_of(value)}: {wanted}")
+    example = f'a number and a unit, as in "5 {unit}"' if unit else "a number"
+    raise ConfigError(f"is {kind_of(value)}: write {example}")
 
 
-_WANTED = {
+_TYPES = {
     "object": "keys and values",
     "array": "a list",
     "string": "text, in quotes if necessary",
@@ -320,35 +320,35 @@ _WANTED = {
 
 def _faults_of(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
     """Yield the path and the message of each fault that breaks a rule of a schema."""
-    path, rule = tuple(error.absolute_path), str(error.validator)
+    path, keyword = tuple(error.absolute_path), str(error.validator)
     value: Any = error.instance
     schema: Any = error.schema
-    stated, known = schema[rule], schema.get("properties", {})
-    message = schema.get("faults", {}).get(rule)
-    match rule:
+    rule, properties = schema[keyword], schema.get("properties", {})
+    message = schema.get("faults", {}).get(keyword)
+    match keyword:
         case "additionalProperties":
-            for key in value.keys() - known.keys():
-                hint = _hint(key, known) or f"; allowed: {', '.join(known)}"
+            for key in value.keys() - properties.keys():
+                hint = _hint(key, properties) or f"; allowed: {', '.join(properties)}"
                 yield (*path, key), f"unknown key{hint}"
         case "required" | "dependentRequired":
-            if rule == "dependentRequired":
-                stated = [name for key in stated.keys() & value.keys() for name in stated[key]]
-            for name in stated:
+            if keyword == "dependentRequired":
+                rule = [name for key in rule.keys() & value.keys() for name in rule[key]]
+            for name in rule:
                 if name not in value:
                     yield (*path, name), message or "is missing"
         case "type":
-            wanted = [_WANTED[kind] for kind in ([stated] if isinstance(stated, str) else stated)]
-            keys = f": {', '.join(known)}" if known else ""
-            yield path, f"is {kind_of(value)}: write {' or '.join(wanted)}{keys}"
+            types = [_TYPES[name] for name in ([rule] if isinstance(rule, str) else rule)]
+            keys = f": {', '.join(properties)}" if properties else ""
+            yield path, f"is {kind_of(value)}: write {' or '.join(types)}{keys}"
         case "enum":
-            choices = ", ".join(stated)
-            yield path, f"{shown(value)} is not one of {choices}{_hint(value, stated)}"
+            choices = ", ".join(rule)
+            yield path, f"{shown(value)} is not one of {choices}{_hint(value, rule)}"
         case _:
             yield path, message or error.message
 
 
-def _hint(name: object, known: Iterable[str]) -> str:
-    near = get_close_matches(str(name), list(known), n=1)
+def _hint(name: object, choices: Iterable[str]) -> str:
+    near = get_close_matches(str(name), list(choices), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -417,11 +417,11 @@ def read_yaml(text: str, file: str = "") -> Document:
         raise
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
-        said = " ".join(part for part in (fault.context, fault.problem) if part)
-        raise document.stop(f"not valid YAML: {said}", mark.line + 1 if mark else None) from None
+        reason = " ".join(part for part in (fault.context, fault.problem) if part)
+        raise document.stop(f"not valid YAML: {reason}", mark.line + 1 if mark else None) from None
     except _MALFORMED as fault:
-        said = " ".join(str(fault).split())[:200]
-        raise document.stop(f"not valid YAML: {said}") from None
+        reason = " ".join(str(fault).split())[:200]
+        raise document.stop(f"not valid YAML: {reason}") from None
     return document
 
 
@@ -433,7 +433,7 @@ class _Reader:
         self._events = events
 
     def read(self) -> None:
-        found = False
+        documents = 0
         for event in self._events:
             line = _line(event)
             if isinstance(event, yaml.DocumentStartEvent):
@@ -442,9 +442,9 @@ class _Reader:
                 continue
             if isinstance(event, _MARKERS):
                 continue
-            if found:
+            if documents:
                 raise self._document.stop("a second document begins here: keep one per file", line)
-            found = True
+            documents += 1
             self._document.data = self._value(event, ())
 
     def _value(self, event: yaml.Event, path: KeyPath) -> Any:
@@ -466,18 +466,18 @@ class _Reader:
             yield event
 
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for event in self._items():
             line = _line(event)
-            inner = self._key(event, found, path, line)
+            inner = self._key(event, mapping, path, line)
             value = self._value(next(self._events), inner or (*path, "?"))
             if inner is not None:
                 self._document.lines[inner] = line
-                found[str(inner[-1])] = value
-        return found
+                mapping[str(inner[-1])] = value
+        return mapping
 
     def _key(
-        self, event: yaml.Event, known: dict[str, Any], path: KeyPath, line: int
+        self, event: yaml.Event, mapping: dict[str, Any], path: KeyPath, line: int
     ) -> KeyPath | None:
         self._refuse_references(event, (*path, "?"), line)
         if not isinstance(event, yaml.ScalarEvent):
@@ -488,7 +488,7 @@ class _Reader:
         if event.value == "<<" and event.style is None:
             self._document.fault((*path, "<<"), "merge keys are not allowed: write it out", line)
             return None
-        return self._document.add(known, event.value, path, line)
+        return self._document.add(mapping, event.value, path, line)
 
     def _scalar(self, event: yaml.ScalarEvent, path: KeyPath) -> Any:
         if event.style is None:
@@ -562,24 +562,24 @@ class _Walk:
         return self._document.scalar(token, path)
 
     def _object(self, path: KeyPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for token, line in self._tokens:
             if token == "}":
                 break
-            inner = self._document.add(found, json.loads(token), path, line)
+            inner = self._document.add(mapping, json.loads(token), path, line)
             value = self._value(*next(self._tokens), inner or (*path, "?"))
             if inner is not None:
                 self._document.lines[inner] = line
-                found[str(inner[-1])] = value
-        return found
+                mapping[str(inner[-1])] = value
+        return mapping
 
     def _array(self, path: KeyPath) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         for token, line in self._tokens:
             if token == "]":
                 break
-            found.append(self._value(token, line, (*path, len(found))))
-        return found
+            items.append(self._value(token, line, (*path, len(items))))
+        return items
 
 
 MAX_BYTES = 64 * 1024

@@ -95,8 +95,8 @@ def _hardware_of(path: str, kinds: tuple[type, ...]) -> Accelerator | Node:
     hardware = load_hardware(path)
     if isinstance(hardware, kinds):
         return hardware
-    wanted = "a server, with the key accelerator" if Node in kinds else "a device, without a server"
-    raise ConfigError(f"{shown(path)} describes something else: give the file of {wanted}")
+    kind = "a server, with the key accelerator" if Node in kinds else "a device, without a server"
+    raise ConfigError(f"{shown(path)} describes something else: give the file of {kind}")
 
 
 def named_calibration(value: Any, argument: str) -> Calibration:
@@ -129,8 +129,8 @@ def named_calibration(value: Any, argument: str) -> Calibration:
 
 def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:
     """Return whether a name is the path of a model and a transformer is accepted."""
-    known = isinstance(name, str) and MODEL_FILE.search(name) is not None
-    return known and _reads_models(kinds)
+    path = isinstance(name, str) and MODEL_FILE.search(name) is not None
+    return path and _reads_models(kinds)
 
 
 def _reads_models(kinds: tuple[type, ...]) -> bool:

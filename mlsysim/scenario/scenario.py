@@ -84,8 +84,8 @@ class Task:
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Every argument that a scenario may set, with its default."""
-        known = inspect.signature(self.solver.solve).parameters
-        return {n: item.default for n, item in known.items() if n not in ("model", self.noun)}
+        parameters = inspect.signature(self.solver.solve).parameters
+        return {n: item.default for n, item in parameters.items() if n not in ("model", self.noun)}
 
     @property
     def parameters(self) -> dict[str, Argument]:
@@ -140,8 +140,8 @@ class Task:
         self, workload: Workload, system: System, arguments: Mapping[str, Any]
     ) -> list[ConfigError]:
         """Return all faults that prevent the solver from running."""
-        found = [*self.name_faults(arguments), *self.value_faults(arguments)]
-        return found or list(self.joint_faults(workload, system, arguments))
+        faults = [*self.name_faults(arguments), *self.value_faults(arguments)]
+        return faults or list(self.joint_faults(workload, system, arguments))
 
     def solve(self, workload: Workload, system: System, arguments: Mapping[str, Any]) -> Any:
         """Run the solver.
@@ -403,8 +403,8 @@ class Scenario(Record):
 
     def faults(self) -> list[ConfigError]:
         """Return everything that is wrong with the scenario; a valid scenario has no faults."""
-        found = list(self._field_faults())
-        return found or self.question.faults(self.workload, self.system, self.arguments)
+        faults = list(self._field_faults())
+        return faults or self.question.faults(self.workload, self.system, self.arguments)
 
     def _field_faults(self) -> Iterator[ConfigError]:
         if self.task not in TASKS:
@@ -432,8 +432,8 @@ class Scenario(Record):
                 )
             except ConfigError as fault:
                 yield fault
-        known = {"limits": metrics_of(self.question.solver.result), "macro_limits": MACRO_METRICS}
-        for field, metrics in known.items():
+        limited = {"limits": metrics_of(self.question.solver.result), "macro_limits": MACRO_METRICS}
+        for field, metrics in limited.items():
             for limit in getattr(self, field):
                 if not isinstance(limit, Limit):
                     yield ConfigError(

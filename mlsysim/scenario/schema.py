@@ -86,8 +86,8 @@ def checked(document: Document) -> Scenario:
         If anything is wrong; its `faults` list everything.
     """
     data = document.data if isinstance(document.data, Mapping) else {}
-    stated = data.get("task")
-    task = TASKS.get(stated) if isinstance(stated, str) else None
+    name = data.get("task")
+    task = TASKS.get(name) if isinstance(name, str) else None
     if task is not None and isinstance(arguments := data.get("arguments", {}), Mapping):
         for fault in task.name_faults(arguments):
             document.fault(("arguments", _argument_of(fault)), str(fault))
@@ -146,12 +146,12 @@ def json_schema() -> Schema:
 
 def _when(task: Task) -> Schema:
     """Return the schema of a task: the arguments and results of its solver."""
-    known = public(_configuration(task))["properties"]
-    then: Schema = {"properties": {key: known[key] for key in ("model", "arguments", "limits")}}
-    if known["arguments"]["required"]:
+    rules = public(_configuration(task))["properties"]
+    then: Schema = {"properties": {key: rules[key] for key in ("model", "arguments", "limits")}}
+    if rules["arguments"]["required"]:
         then["required"] = ["arguments"]
-    stated: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}
-    return {"if": stated, "then": then}
+    condition: Schema = {"properties": {"task": {"const": task.name}}, "required": ["task"]}
+    return {"if": condition, "then": then}
 
 
 @cache

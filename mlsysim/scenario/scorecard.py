@@ -65,8 +65,8 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 def worst(statuses: Iterable[str | None]) -> str | None:
     """Return the status of several checks: one fail fails all, and an unknown one does not pass."""
-    found = set(statuses)
-    return next((status for status in (FAIL, UNKNOWN, PASS) if status in found), None)
+    present = set(statuses)
+    return next((status for status in (FAIL, UNKNOWN, PASS) if status in present), None)
 
 
 @record
@@ -271,9 +271,9 @@ class Scorecard(Record):
             "model_weights_size",
             "kv_cache_size",
         )
-        found = {name: self.result[name] for name in names if name in self.result}
+        components = {name: self.result[name] for name in names if name in self.result}
         metric = self.scenario.question.memory
-        return found or {metric: self.result[metric]}
+        return components or {metric: self.result[metric]}
 
     def table(self) -> Table:
         """Return one row per check or figure."""
@@ -529,11 +529,11 @@ class Macro:
 def macro(scenario: Scenario, result: Result) -> Macro:
     """Compute energy, carbon, water and cost, if the scenario has the data."""
     utilization, basis = _utilization(scenario, result)
-    found = Macro(utilization, basis)
+    costs = Macro(utilization, basis)
     if scenario.duration_days is None:
         reason = "not known: the scenario has no duration (duration_days)"
-        found.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
-        return found
+        costs.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
+        return costs
     common: dict[str, Any] = {
         "fleet": scenario.fleet,
         "duration_days": scenario.duration_days,
@@ -541,17 +541,17 @@ def macro(scenario: Scenario, result: Result) -> Macro:
     }
     if scenario.region is None:
         reason = "not known: the scenario has no location (region)"
-        found.reasons[SustainabilityResult] = reason
+        costs.reasons[SustainabilityResult] = reason
     else:
         try:
-            found.sustainability = SustainabilitySolver.solve(**common, datacenter=scenario.region)
+            costs.sustainability = SustainabilitySolver.solve(**common, datacenter=scenario.region)
         except ConfigError as fault:
-            found.reasons[SustainabilityResult] = f"not known: {fault}"
+            costs.reasons[SustainabilityResult] = f"not known: {fault}"
     try:
-        found.economics = _economics(**common, **_prices(scenario, result))
+        costs.economics = _economics(**common, **_prices(scenario, result))
     except ConfigError as fault:
-        found.reasons[EconomicsResult] = f"not known: {fault}"
-    return found
+        costs.reasons[EconomicsResult] = f"not known: {fault}"
+    return costs
 
 
 def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
@@ -568,10 +568,17 @@ def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]
     return None, "assumed: an upper bound"
 
 
+_HARDWARE_PRICES = ("unit_price", "rental_price")
+
+
 def _economics(**arguments: Any) -> EconomicsResult:
     """Compute costs; if no price of the hardware is known, only the cost of energy."""
-    known = (arguments["unit_price"], arguments["rental_price"], arguments["fleet"].node.unit_price)
-    if any(price is not None for price in known):
+    prices = (
+        arguments["unit_price"],
+        arguments["rental_price"],
+        arguments["fleet"].node.unit_price,
+    )
+    if any(price is not None for price in prices):
         return EconomicsSolver.solve(**arguments)
     # The solver requires a purchase price or a rent. We pass a rent of zero and remove it again.
     answer = EconomicsSolver.solve(**{**arguments, "rental_price": 0})

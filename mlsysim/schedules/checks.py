@@ -84,10 +84,10 @@ def _iterated(value: Any) -> Iterator[Any]:
 def _as_pass(step: Any) -> Pass:
     """Return a pass, or a tuple of the same form as a pass."""
     if isinstance(step, tuple) and 2 <= len(step) <= 3:
-        found = Pass(*step)
-        whole = all(isinstance(n, int) and n >= 0 for n in found[1:])
-        if isinstance(found.kind, str) and found.kind in ("F", "B", "W") and whole:
-            return found
+        candidate = Pass(*step)
+        whole = all(isinstance(n, int) and n >= 0 for n in candidate[1:])
+        if isinstance(candidate.kind, str) and candidate.kind in ("F", "B", "W") and whole:
+            return candidate
     raise ConfigError(
         f"orders hold {shown(step)}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
         argument="orders",

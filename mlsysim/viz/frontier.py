@@ -8,8 +8,7 @@ import numpy as np
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Table
-from mlsysim.viz.axes import axes_for
-from mlsysim.viz.style import label_lines
+from mlsysim.viz.style import axes_for, label_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,10 +78,10 @@ def plot_frontier(
         points = [_numbers(measured, name) for name in (_USER, _DEVICE)]
         predicted = [_numbers(measured, f"predicted_{name}") for name in (_USER, _DEVICE)]
         ax.plot(*np.stack([points, predicted], axis=1), "-", color="0.7", lw=0.8, zorder=1)
-        own, split = np.asarray(measured["device"]), np.asarray(measured["split"])
+        device, split = np.asarray(measured["device"]), np.asarray(measured["split"])
         for name, color in colors.items():
             for held_out in (False, True):
-                some = (own == name) & ((split == "check") == held_out)
+                some = (device == name) & ((split == "check") == held_out)
                 face = color if held_out else "none"
                 ax.plot(*(axis[some] for axis in points), "o", color=color, mfc=face, ms=4)
     ax.set(

@@ -10,7 +10,7 @@ from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import Quantity, strip
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
 from mlsysim.solvers.arguments import PrecisionName
-from mlsysim.viz.axes import axes_for
+from mlsysim.viz.style import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Colors with a meaning in figures, and labels next to lines instead of in a legend."""
+"""Axes of figures, colors with a meaning, and labels next to lines instead of in a legend."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from mlsysim.core.errors import ConfigError, shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
 
-__all__ = ["COLORS", "label_lines"]
+__all__ = ["COLORS", "axes_for", "label_lines"]
 
 # The colors themselves are in figures.mplstyle, in this order.
 COLORS: Mapping[str, str] = MappingProxyType(
@@ -34,6 +36,29 @@ of parallelism `data`, `tensor`, `pipeline`, `context` and `expert`.
 Each is a color of the current cycle, such as `"C0"`. Those of the site's figures come with
 `plt.style.use("mlsysim.viz.figures")`.
 """
+
+
+def axes_for(ax: Any, height: float | None = None) -> Axes:
+    """Return the axes given, or those of a new figure, with a height in inches.
+
+    Raises
+    ------
+    ConfigError
+        If `ax` is neither `None` nor axes of matplotlib.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        width, usual = plt.rcParams["figure.figsize"]
+        _, ax = plt.subplots(figsize=(width, height or usual), layout="constrained")
+    if not isinstance(ax, Axes):
+        raise ConfigError(
+            f"ax = {shown(ax)} is not axes of matplotlib: give those of plt.subplots(), or None",
+            argument="ax",
+        )
+    return ax
+
 
 # Share of the text color mixed into a line's color: letters need more contrast than lines.
 _INK = 0.3

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Table
-from mlsysim.viz.axes import axes_for
+from mlsysim.viz.style import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,6 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mlsysim import (
     Q_,
@@ -21,7 +19,6 @@ from mlsysim import (
     Systems,
     evaluate,
 )
-from mlsysim.scenario.files import read_yaml, scalar_of, write_yaml
 from tests.scenario.samples import CAMERA, TRAINING
 
 TEXTS = {"training": TRAINING, "camera": CAMERA}
@@ -140,53 +137,6 @@ def test_an_amount_may_be_a_bound_where_there_is_no_unit():
         data = SimulationConfig.from_text(TRAINING).to_dict()
         data["limits"]["mfu"]["at_least"] = bound
         assert SimulationConfig.from_dict(data).scenario().limits[0].at_least == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        ("null", None),
-        ("", None),
-        ("true", True),
-        ("false", False),
-        ("0", 0),
-        ("-1", -1),
-        ("1e3", 1000.0),
-        ("2.5E-3", 0.0025),
-        *(
-            (word, word)
-            for word in ("yes", "No", "on", "True", "NULL", "~", "010", "0x1F", "1_000")
-        ),
-        *((word, word) for word in ("12:30", "+1", ".5", "1.", "2026-01-01", "1,000", "=", "0o7")),
-    ],
-)
-def test_plain_scalars(written, value):
-    read = scalar_of(written)
-    assert (type(read), read) == (type(value), value)
-
-
-PLAIN = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(10**29), 10**29),
-        st.floats(-1e29, 1e29).filter(lambda x: x == 0 or abs(x) > 1e-290),
-        st.text(st.characters(exclude_categories=["C"]), max_size=20),
-        st.sampled_from(["yes", "1e5", "null", "010", "- a", "a: b", "# x", "nan", "<<", "*a", ""]),
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.from_regex(r"\A[a-z_]{1,8}\Z"), inner, max_size=3),
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.dictionaries(st.from_regex(r"\A[a-z_]{1,8}\Z"), PLAIN, max_size=4))
-def test_what_is_written_is_read(data):
-    document = read_yaml(write_yaml(data))
-    assert document.faults == []
-    assert document.data == data
 
 
 SERVING = """
