@@ -16,12 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsysim.core.formula import Formula, formula_of
-
-if TYPE_CHECKING:
-    from mlsysim.core.types.source import Source
 
 __all__ = ["Input", "Recorded", "applied", "value_of", "watching"]
 
@@ -39,8 +36,8 @@ class Input:
     unit: str
     origin: str
     """Where the number comes from: an argument, or a field of a registry row."""
-    source: Source | None = None
-    """The publication that states it; `None` for a value given by the caller."""
+    source: Any = None
+    """The publication that states it, a `Source`; `None` for a value given by the caller."""
     estimated: bool = False
 
     @property

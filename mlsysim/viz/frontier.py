@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,15 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mlsysim.planner import ServingPlan
-
 __all__ = ["plot_frontier"]
 
 _USER, _DEVICE = "tokens_per_s_per_user", "tokens_per_s_per_device"
 
 
+class Plan(Protocol):
+    """An answer with a table of plans, as of `plan_serving`."""
+
+    @property
+    def plans(self) -> Any:
+        """Plans with their hardware and tokens per second; it can select those on the frontier."""
+
+
 def plot_frontier(
-    plan: ServingPlan, measured: Table | None = None, *, ax: Axes | None = None
+    plan: Plan, measured: Table | None = None, *, ax: Axes | None = None
 ) -> tuple[Figure, Axes]:
     """Draw the frontier of plans on each kind of hardware, and measured runs as points.
 

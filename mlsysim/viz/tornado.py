@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mlsysim.planner import Sensitivity
-
 __all__ = ["plot_sensitivity"]
 
 _LESS, _MORE = "#5a9a73", "#c43716"
@@ -21,7 +19,7 @@ _LESS, _MORE = "#5a9a73", "#c43716"
 
 
 def plot_sensitivity(
-    sensitivity: Sensitivity, *, most: int = 12, ax: Axes | None = None
+    sensitivity: Table, *, most: int = 12, ax: Axes | None = None
 ) -> tuple[Figure, Axes]:
     """Draw the elasticities of a result as bars, the strongest on top.
 
@@ -73,7 +71,7 @@ def plot_sensitivity(
     ax.set(
         ylim=(len(rows) - 0.5, -0.5) if rows else (0.5, -0.5),
         xlabel="Elasticity (% per %)",
-        title=sensitivity.field,
+        title=getattr(sensitivity, "field", ""),
     )
     ax.set_yticks(range(len(rows)), [".".join(name.split(".")[-2:]) for name, _ in rows])
     figure: Any = ax.get_figure()
