@@ -16,11 +16,10 @@ from mlsysim import Models
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry.calibration.published import COLUMNS, PATH
-from mlsysim.validation.aliases import accelerator_named, model_named
-from mlsysim.validation.rows import Row, Skip
-from mlsysim.validation.training import measured, precision_of
-from mlsysim.validation.validate import rows_of
 from research import MEASUREMENTS
+from research.readers.aliases import accelerator_named, model_named
+from research.readers.training import measured, precision_of
+from research.rows import Row, Skip, rows_of
 
 __all__ = ["best_runs", "written"]
 

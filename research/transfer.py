@@ -20,12 +20,14 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Software
 from mlsysim.core.units import Q_
@@ -37,9 +39,11 @@ from mlsysim.fitting.runs import Run, base_of, float_of, run_of, runs_of
 from mlsysim.registry.calibration.families import FAMILIES, family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
-from mlsysim.validation.aliases import find_accelerator
-from mlsysim.validation.rows import Row, read_rows
+from mlsysim.validation import rows as tidy
 from research.fits.training import DATA, SWITCHED, free, load, solve
+from research.readers import training
+from research.readers.aliases import find_accelerator
+from research.rows import Row, Skip, read_rows
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"
@@ -70,6 +74,13 @@ def families() -> Iterator[tuple[str, str, list[Row]]]:
             found[family, device.name].append(row)
     for (family, name), rows in sorted(found.items()):
         yield family, name, rows
+
+
+def _tidy(rows: Sequence[Row]) -> Iterator[tidy.Row]:
+    """Yield the rows whose settings are stated, as `mlsysim.calibrate` takes them."""
+    for row in rows:
+        with suppress(Skip, MLSysError):
+            yield tidy.Row.of(training.tidy(row))
 
 
 @cache
@@ -162,7 +173,7 @@ def main() -> None:
     options = parser.parse_args()
     scores = []
     for family, device, rows in families():
-        runs, _ = runs_of(rows, None)
+        runs, _ = runs_of(list(_tidy(rows)), None)
         if len(runs) < FEWEST:
             continue
         if not options.registry:

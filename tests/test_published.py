@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import re
 from pathlib import Path
@@ -14,47 +13,15 @@ import yaml
 import mlsysim
 from mlsysim.core.types import Accelerator
 from mlsysim.validation import validate
-from mlsysim.validation.validate import KINDS
+from mlsysim.validation.columns import KINDS
 from tests.conftest import ROOT
 
 FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
-READERS = {"text", "number", "whole", "word", "measured"}
-FOR_ALL = {"id", "group", "split"}
 
 
 def form(name: str) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((FORMS / name).read_text(encoding="utf-8"))
     return found
-
-
-class Spied(dict[str, str]):
-    """A row that notes which of its columns are read."""
-
-    seen: set[str]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.seen.add(key)
-        return super().get(key, default)
-
-
-def columns_read(kind: str) -> set[str]:
-    """What `validate` reads: in the code of a kind, and when it runs over our own rows."""
-    code = (ROOT / "mlsysim" / "validation" / f"{kind}.py").read_text(encoding="utf-8")
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="row"), attr=method), args=arguments
-            ) if method in READERS:
-                first = arguments[0] if arguments else ast.Constant("value")
-                found |= {first.value} if isinstance(first, ast.Constant) else set()
-    with (ROOT / "research/measurements" / f"{kind}.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
-        rows = [Spied(row) for row in csv.DictReader(file)]
-    Spied.seen = set()
-    validate(rows[::7], kind=kind)
-    return found | Spied.seen
 
 
 def test_the_citation_names_this_version() -> None:
@@ -88,17 +55,6 @@ def test_forms_are_what_github_takes(path: Path) -> None:
         assert part["attributes"].get("label") or part["attributes"].get("value")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_form_for_a_measurement_lists_the_columns_that_validate_reads(kind: str) -> None:
-    (text,) = (part for part in form("measurement.yml")["body"] if part["type"] == "markdown")
-    lines = dict(re.findall(r"^- (\w+): (.+)$", text["attributes"]["value"], re.MULTILINE))
-    assert set(lines) == {*KINDS, "all"}
-    named = {name: re.findall(r"`(\w+)`", line) for name, line in lines.items()}
-    assert len(named[kind]) == len(set(named[kind]))
-    assert set(named["all"]) == FOR_ALL
-    assert set(named[kind]) == columns_read(kind) - FOR_ALL
-
-
 def test_the_form_for_a_measurement_offers_the_kinds() -> None:
     (kinds,) = (part for part in form("measurement.yml")["body"] if part["type"] == "dropdown")
     assert kinds["attributes"]["options"] == list(KINDS)
@@ -126,7 +82,7 @@ def test_what_the_papers_name_exists(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (ROOT / target).exists(), target
-    for path in re.findall(r"`((?:mlsysim|docs|tests|tools|core)/[\w/.-]*)`", text):
+    for path in re.findall(r"`((?:mlsysim|docs|research|tests|tools|core)/[\w/.-]*)`", text):
         assert (ROOT / path).exists(), path
     for command in re.findall(r"python3 dev\.py (\w+)", text):
         assert f"def {command}(" in (ROOT / "dev.py").read_text(encoding="utf-8")

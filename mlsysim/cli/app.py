@@ -42,6 +42,7 @@ from mlsysim.scenario import Scenario, Scenarios
 from mlsysim.scenario.config import SimulationConfig
 from mlsysim.scenario.scorecard import FAIL, UNKNOWN, Scorecard, plain
 from mlsysim.scenario.scorecard import evaluate as evaluate_scenario
+from mlsysim.validation.columns import KINDS
 from mlsysim.validation.forecasts import read_forecasts, score
 
 __all__ = ["main"]
@@ -223,8 +224,7 @@ def _checks(card: Scorecard) -> Table:
 @click.argument("file", type=click.Path())
 @click.option(
     "--kind",
-    help="training, serving, memory, kernels, passes, energy or tiny; by default, inferred from "
-    "the columns.",
+    help=f"{', '.join(KINDS)}; by default, inferred from the columns.",
 )
 @click.option("--output", type=click.Path(), help="Write every comparison to this CSV file.")
 @click.option(
@@ -237,7 +237,11 @@ def _checks(card: Scorecard) -> Table:
 def validate(
     file: str, kind: str | None, output: str | None, calibration: str | None, form: str
 ) -> None:
-    """Compare the model with measurements in a CSV FILE."""
+    """Compare the model with measurements in a CSV FILE.
+
+    Its columns have the names of the arguments of `mlsysim solve`, and measured columns those of
+    the fields of its result, with their unit: ttft (ms).
+    """
     _check_output(file, output)
     report = validation.validate(file, kind=kind, calibration=calibration)
     if output is not None:
@@ -270,7 +274,7 @@ def forecast(results: str | None, file: str | None, form: str) -> None:
     "--base",
     metavar="NAME",
     type=Names(lambda _: entries(Calibration)),
-    help="Constants to start from; by default, chosen by the device and the group of the runs.",
+    help="Constants to start from; by default, those of the column calibration or of the device.",
 )
 @formatted
 def calibrate(file: str, output: str | None, base: str | None, form: str) -> None:

@@ -18,30 +18,11 @@ from mlsysim.cli.progress import progress_bar
 from mlsysim.core.derivation import Derivation
 from mlsysim.core.table import Column, Table
 from mlsysim.scenario.scorecard import plain
-from mlsysim.solvers import (
-    DisaggregatedSolver,
-    DistributedSolver,
-    EconomicsSolver,
-    OpenLoopSolver,
-    ReliabilitySolver,
-    ServingSolver,
-    SingleNodeSolver,
-    SustainabilitySolver,
-)
+from mlsysim.solvers import QUESTIONS
 from mlsysim.solvers.base import Solver
 
 __all__ = ["QUESTIONS", "ROWS", "explain", "show_rows", "solve", "sweep"]
 
-QUESTIONS: dict[str, type[Solver[Any, Any]]] = {
-    "inference": SingleNodeSolver,
-    "serving": ServingSolver,
-    "open-loop": OpenLoopSolver,
-    "disaggregated": DisaggregatedSolver,
-    "training": DistributedSolver,
-    "sustainability": SustainabilitySolver,
-    "economics": EconomicsSolver,
-    "reliability": ReliabilitySolver,
-}
 ROWS = 20
 """Rows to show without a limit."""
 

@@ -204,7 +204,8 @@ def _read(
 @click.option(
     "--runs",
     type=click.Path(),
-    help="A CSV file of published runs; those of this model on these devices are listed.",
+    help="A CSV file of measured runs, as for validate; those of this model on these devices are "
+    "listed.",
 )
 @answer_fields
 @formatted

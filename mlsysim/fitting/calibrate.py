@@ -18,8 +18,7 @@ from mlsysim.fitting.runs import Run, base_of, check_alike, runs_of
 from mlsysim.scenario.cluster import ClusterCalibration, assemble
 from mlsysim.scenario.names import named_calibration
 from mlsysim.solvers.training.reasons import choice_of
-from mlsysim.validation.rows import Row
-from mlsysim.validation.validate import rows_of
+from mlsysim.validation.rows import Row, rows_of
 
 __all__ = ["MAX_ROWS", "calibrate"]
 
@@ -47,8 +46,8 @@ def calibrate(
         `csv.DictReader` or a pandas DataFrame. The columns are those of `validate` for training.
     base
         Constants to start from: a calibration, its name in `Calibrations`, or the path of a file
-        written by `ClusterCalibration.save`. `None` chooses them by the device and the group of the
-        rows.
+        written by `ClusterCalibration.save`. `None` takes those of the column ``calibration``, or
+        else those of the device.
     name
         Name of the cluster; `None` takes the name of the file.
 
@@ -83,28 +82,29 @@ def calibrate(
     Examples
     --------
     >>> import mlsysim
+    >>> from mlsysim import Q_
     >>> runs = [
     ...     dict(
     ...         id="short",
     ...         model="Llama3_8B",
-    ...         hardware="H100",
-    ...         n_gpus=8,
-    ...         global_batch=16,
+    ...         fleet="DGX_H100",
+    ...         batch_size=16,
+    ...         microbatch_count=2,
     ...         seq_len=8192,
+    ...         precision="bf16",
     ...         zero_stage=3,
-    ...         flash_attention=1,
-    ...         step_time_s=3.2,
+    ...         step_latency_total=Q_(3.2, "s"),
     ...     ),
     ...     dict(
     ...         id="typo",
     ...         model="Llama3_8B",
-    ...         hardware="H100",
-    ...         n_gpus=8,
-    ...         global_batch=16,
+    ...         fleet="DGX_H100",
+    ...         batch_size=16,
+    ...         microbatch_count=2,
     ...         seq_len=8192,
+    ...         precision="bf16",
     ...         zero_stage=3,
-    ...         flash_attention=1,
-    ...         step_time_s=0.32,
+    ...         step_latency_total=Q_(0.32, "s"),
     ...     ),
     ... ]
     >>> ours = mlsysim.calibrate(runs, name="ours")

@@ -55,9 +55,9 @@ def fit_without_outliers(
         refused.append(
             (
                 run.id,
-                f"step_time_s = {run.measured:g} is {math.exp(-error):.2f} times what the other "
-                "runs explain: look for a straggler, a restart or another job, and measure it "
-                "again",
+                f"step_latency_total = {run.measured:g} s is {math.exp(-error):.2f} times what the "
+                "other runs explain: look for a straggler, a restart or another job, and measure "
+                "it again",
             )
         )
         kept, found = others, without

@@ -13,7 +13,7 @@ from mlsysim.core.types import Calibration, Software
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
-from mlsysim.validation import training
+from mlsysim.validation.columns import Columns
 from mlsysim.validation.rows import Row, Skip
 
 __all__ = ["Run", "base_of", "check_alike", "run_of", "runs_of"]
@@ -24,6 +24,7 @@ _DEFAULTS = {
 }
 
 
+_MEASURED = "step_latency_total"
 _SLOWEST = 30
 """How many times the prediction a step may take before its row counts as a mistake."""
 
@@ -67,7 +68,8 @@ def run_of(name: str, arguments: dict[str, Any], measured: float) -> Run:
     ConfigError
         If the arguments are invalid.
     """
-    admitted = DistributedSolver.admit(_DEFAULTS | arguments)
+    arguments = _DEFAULTS | arguments
+    admitted = DistributedSolver.admit(arguments)
     for fault in DistributedSolver.faults(admitted):
         raise fault
     plain = admitted.plain()
@@ -80,11 +82,17 @@ def runs_of(
     rows: Sequence[Row], base: Calibration | None
 ) -> tuple[list[Run], list[tuple[str, str]]]:
     """Return the usable runs, and for every other row its identifier and a reason."""
+    columns = Columns.of(rows, "training")
+    if not any(head.name == _MEASURED for head in columns.measured):
+        raise ConfigError(
+            f"source has no column {_MEASURED} (s), the measured time of a step: add it",
+            argument="source",
+        )
     runs: list[Run] = []
     refused: list[tuple[str, str]] = []
     for row in rows:
         try:
-            runs.append(_run(row, base))
+            runs.append(_run(row, columns, base))
         except (Skip, MLSysError) as fault:
             refused.append((row.name, str(fault)))
         except ArithmeticError as fault:
@@ -92,23 +100,27 @@ def runs_of(
     return runs, refused
 
 
-def _run(row: Row, base: Calibration | None) -> Run:
+def _run(row: Row, columns: Columns, base: Calibration | None) -> Run:
     if row.fault:
         raise Skip(row.fault)
-    measured = training.measured(row)
-    run = run_of(row.name, training.arguments(row, base), measured)
+    stated = columns.measured_in(row).get(_MEASURED)
+    if stated is None:
+        raise Skip(f"{_MEASURED} is empty: nothing was measured")
+    measured = columns.in_si(_MEASURED, stated)
+    given = columns.arguments_in(row)
+    run = run_of(row.name, given if base is None else given | {"calibration": base}, measured)
     share = run.busy * run.predicted / measured
     if share > 1:
         raise Skip(
-            f"step_time_s = {measured:g} is faster than the device allows: its arithmetic alone "
+            f"{_MEASURED} = {measured:g} s is faster than the device allows: its arithmetic alone "
             f"would need {share:.0%} of the peak rate; check the batch size, the number of "
             "devices and the time"
         )
     if measured > _SLOWEST * run.predicted:
         raise Skip(
-            f"step_time_s = {measured:g} is {measured / run.predicted:.0f} times the prediction; "
-            f"more than {_SLOWEST} times cannot be a run of this plan: check the unit, which is "
-            "seconds, and the batch size"
+            f"{_MEASURED} = {measured:g} s is {measured / run.predicted:.0f} times the prediction; "
+            f"more than {_SLOWEST} times cannot be a run of this plan: check the unit and the "
+            "batch size"
         )
     return run
 

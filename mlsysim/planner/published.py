@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.core.table import Column, Table
 from mlsysim.planner.engines import device_of
-from mlsysim.validation import serving_runs
-from mlsysim.validation.rows import Row, Skip
-from mlsysim.validation.sizes import model_or_estimate
-from mlsysim.validation.validate import rows_of
+from mlsysim.validation.columns import KINDS, Columns
+from mlsysim.validation.rows import Row, Skip, rows_of
 
 __all__ = ["published_runs"]
 
-_TIMES = ("ttft", "tpot")
-_NEEDED = ("isl", "ttft_mean_ms", "tpot_mean_ms")
+_TIMES = ("ttft", "itl")
 _USER, _DEVICE = "tokens_per_s_per_user", "tokens_per_s_per_device"
 _UNITS = dict.fromkeys(
     (_USER, f"{_USER}_low", f"{_USER}_high", f"predicted_{_USER}", _DEVICE, f"predicted_{_DEVICE}"),
     "token/s",
 )
+_DEFAULTS = {
+    kind: {
+        name: item.default
+        for name, item in inspect.signature(KINDS[kind].solve).parameters.items()
+        if item.default is not inspect.Parameter.empty
+    }
+    for kind in ("serving", "disaggregated")
+}
 _COLUMNS = (
     "run",
     "device",
@@ -67,29 +73,33 @@ def published_runs(
             argument="within",
         )
     rows = rows_of(source)
-    missing = [name for name in _NEEDED if not rows or name not in rows[0].cells]
-    if missing:
+    if not rows:
+        raise ConfigError("source = [] holds no measurements", argument="source")
+    columns = Columns.of(rows)
+    missing = set(_TIMES) - {head.name for head in columns.measured}
+    if columns.kind not in ("serving", "disaggregated") or missing:
         raise ConfigError(
-            f"source = {shown(source)} has no column {', '.join(missing)}: give runs with one row "
-            "each, such as those of research/measurements/serving_2.csv in the repository",
+            f"source has measurements of {columns.kind} without {', '.join(sorted(missing))}: give "
+            "runs of clients that wait for their answers, with the columns ttft (ms) and itl (ms)",
             argument="source",
         )
-    found = []
+    runs = []
     for row in rows:
         try:
-            if not row.fault and model_or_estimate(row)[0].name == model:
-                found.append(_run(row))
+            given = _DEFAULTS[columns.kind] | columns.arguments_in(row)
+            if not row.fault and given["model"].name == model:
+                runs.append(_run(row, columns, given))
         except (Skip, MLSysError, ArithmeticError):
             continue  # `validate` lists these, with reasons
-    kept = [
+    near = [
         run
-        for run in found
+        for run in runs
         if run["device"] in devices
         and run["weight_precision"] in formats
         and (within is None or _near(run, lengths, within))
     ]
     return Table(
-        {name: Column([run[name] for run in kept], _UNITS.get(name, "")) for name in _COLUMNS}
+        {name: Column([run[name] for run in near], _UNITS.get(name, "")) for name in _COLUMNS}
     )
 
 
@@ -100,44 +110,48 @@ def _near(run: Mapping[str, Any], lengths: tuple[float, float], within: float) -
     )
 
 
-def _run(row: Row) -> dict[str, Any]:
+def _run(row: Row, columns: Columns, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run and its prediction for the same clients."""
-    if row.text("load") != "closed loop":
-        raise Skip("not in a closed loop, so that its clients do not give its rate")
-    compared = {item.quantity.split(" (")[0]: item for item in serving_runs.compare(row)}
-    if not all(name in compared for name in _TIMES):
+    values, result = columns.measured_in(row), columns.solver.solve(**given)
+    if not all(name in values for name in _TIMES):
         raise Skip("times to the first token and per token are not both stated")
-    given = serving_runs.arguments(row)
+    compared = {item.field: item for item in columns.compare_with(row, values, result)}
     prompt, answer, clients = (int(given[n]) for n in ("seq_len", "output_len", "batch_size"))
-    devices = row.whole("n_gpus", default=1)
+    devices = result.replica_devices if columns.kind == "serving" else result.device_count
 
-    def rate(kind: str) -> float:
+    def si(name: str, what: str) -> float:
+        """Return a compared value in SI units."""
+        return columns.in_si(name, getattr(compared[name], what))
+
+    def rate(what: str) -> Any:
         """Return output tokens per second and device, measured or predicted."""
-        stated = compared.get("tokens per device")
-        if stated is not None:
-            return float(getattr(stated, kind)) * answer / (prompt + answer)
-        first, each = (float(getattr(compared[name], kind)) for name in _TIMES)
-        return 1e3 * clients * answer / (first + (answer - 1) * each) / devices
+        if "request_throughput" in compared:
+            return si("request_throughput", what) * answer / devices
+        if "output_throughput" in compared:
+            return si("output_throughput", what) / devices
+        if "throughput_per_device" in compared:
+            return si("throughput_per_device", what) * answer / (prompt + answer)
+        first, each = (si(name, what) for name in _TIMES)
+        return clients * answer / (first + (answer - 1) * each) / devices
 
-    each = compared["tpot"]
-    nothing = float("nan")
-    place = (row.text("source"), row.text("url"))
+    edges = compared["itl"]
+    unknown = float("nan")
     return {
         "run": row.name,
         "device": device_of(given["hardware"]).name,
-        "calibration": given["calibration"].name,
-        "weight_precision": given["weight_precision"],
+        "calibration": getattr(given["calibration"], "name", result.calibration),
+        "weight_precision": given["weight_precision"] or given["precision"],
         "devices": devices,
         "clients": clients,
         "seq_len": prompt,
         "output_len": answer,
-        "draft_tokens": given.get("draft_tokens", 0),
-        _USER: 1e3 / each.measured,
+        "draft_tokens": given["draft_tokens"],
+        _USER: 1 / si("itl", "measured"),
         _DEVICE: rate("measured"),
-        f"predicted_{_USER}": 1e3 / each.predicted,
-        f"{_USER}_low": nothing if each.high is None else 1e3 / each.high,
-        f"{_USER}_high": nothing if each.low is None else 1e3 / each.low,
+        f"predicted_{_USER}": 1 / si("itl", "predicted"),
+        f"{_USER}_low": unknown if edges.high is None else 1 / si("itl", "high"),
+        f"{_USER}_high": unknown if edges.low is None else 1 / si("itl", "low"),
         f"predicted_{_DEVICE}": rate("predicted"),
         "split": row.text("split"),
-        "source": " ".join(part for part in place if part),
+        "source": row.text("source"),
     }

@@ -294,15 +294,14 @@ class ServingPlan:
         """Return published runs of the model, each with its prediction.
 
         These are runs on the devices of the search, with weights in a format of the plans. The
-        package contains no runs. Those that its constants were fitted to are in the repository;
-        rows of your own have the same columns.
+        package contains no runs.
 
         Parameters
         ----------
         source
-            Runs as `validate` takes them, such as the path of
-            ``research/measurements/serving_2.csv``: one row per run in a closed loop, with its
-            clients and mean times to the first token and per token.
+            Runs as `validate` takes them, one per row, of clients that wait for their answers: the
+            arguments of `ServingSolver` or `DisaggregatedSolver`, and the measured ``ttft`` and
+            ``itl``.
         within
             Largest factor between a run's mean prompts and answers and those of the traffic; `None`
             takes runs of all lengths.

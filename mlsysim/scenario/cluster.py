@@ -376,17 +376,17 @@ def load_calibration(path: str | Path) -> ClusterCalibration:
     --------
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from mlsysim import calibrate, load_calibration
+    >>> from mlsysim import Q_, calibrate, load_calibration
     >>> run = dict(
     ...     id="first",
     ...     model="Llama3_8B",
-    ...     hardware="H100",
-    ...     n_gpus=8,
-    ...     global_batch=16,
+    ...     fleet="DGX_H100",
+    ...     batch_size=16,
+    ...     microbatch_count=2,
     ...     seq_len=8192,
+    ...     precision="bf16",
     ...     zero_stage=3,
-    ...     flash_attention=1,
-    ...     step_time_s=3.2,
+    ...     step_latency_total=Q_(3.2, "s"),
     ... )
     >>> ours = calibrate([run], name="ours")
     >>> file = Path(mkdtemp()) / "ours.yaml"

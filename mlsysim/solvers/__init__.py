@@ -1,5 +1,9 @@
 """Solvers: one question each."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from mlsysim.solvers.base import Solver
 from mlsysim.solvers.disaggregated import DisaggregatedSolver
 from mlsysim.solvers.disaggregated_result import DisaggregatedResult
 from mlsysim.solvers.passes.result import SingleNodeResult
@@ -15,6 +19,7 @@ from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Paral
 from mlsysim.solvers.training.solver import DistributedSolver
 
 __all__ = [
+    "QUESTIONS",
     "DeviceStep",
     "DisaggregatedResult",
     "DisaggregatedSolver",
@@ -34,3 +39,15 @@ __all__ = [
     "SustainabilityResult",
     "SustainabilitySolver",
 ]
+
+QUESTIONS: Mapping[str, type[Solver[Any, Any]]] = {
+    "inference": SingleNodeSolver,
+    "serving": ServingSolver,
+    "open-loop": OpenLoopSolver,
+    "disaggregated": DisaggregatedSolver,
+    "training": DistributedSolver,
+    "sustainability": SustainabilitySolver,
+    "economics": EconomicsSolver,
+    "reliability": ReliabilitySolver,
+}
+"""The solver of each question, as commands and tables of measurements name it."""

@@ -14,9 +14,12 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import inert, printable, write_text
+from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
+from mlsysim.core.units import Q_, is_quantity
+from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["Comparison", "Report", "Statistics"]
+__all__ = ["Comparison", "Report", "Statistics", "combined_band", "comparison"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Comparison:
         Edges of the band of the prediction; `None` without a band.
     note : str
         What the prediction assumes where the measurement leaves something open; otherwise empty.
+    field : str
+        Field of the solver's result that was measured; empty if it was computed in another way.
     """
 
     id: str
@@ -52,6 +57,7 @@ class Comparison:
     low: float | None = None
     high: float | None = None
     note: str = ""
+    field: str = ""
 
     @property
     def error(self) -> float:
@@ -64,6 +70,115 @@ class Comparison:
         if self.low is None or self.high is None:
             return None
         return self.low <= self.measured <= self.high
+
+
+Band = tuple[float | None, float | None]
+"""The edges of a band, if there is one."""
+
+
+def in_unit(result: Result, field: str, unit: str) -> Any:
+    """Return a field of a result as a number in a unit; `None` if it has no value."""
+    value = result.get(field)
+    if value is None:
+        return None
+    if not is_quantity(value):
+        declared = type(result).__dataclass_fields__[field].metadata["unit"]
+        if unit in ("", declared):
+            return float(value)
+        value = Q_(value, declared)
+    return float(value.to(unit).magnitude)
+
+
+def comparison(
+    row: Row,
+    result: Result,
+    field: str,
+    unit: str,
+    measured: float,
+    *,
+    quantity: str = "",
+    group: str = "",
+    note: str = "",
+    band: Band | None = None,
+) -> Comparison:
+    """Compare a measured value with a field of a result that has one, and with its band.
+
+    Parameters
+    ----------
+    row
+        The measurement.
+    result
+        The solver's result for its arguments.
+    field
+        Name of the field.
+    unit
+        Unit of the measured value.
+    measured
+        The measured value.
+    quantity
+        What was measured; if empty, the field.
+    group
+        Family of the comparison; if empty, that of the row.
+    note
+        What the prediction assumes.
+    band
+        Edges of the band; `None` takes those of the field.
+    """
+    predicted = in_unit(result, field, unit)
+    if predicted is None:
+        raise Skip(f"{field} has no prediction")
+    low, high = band or band_of(result, field, unit)
+    return Comparison(
+        id=row.name,
+        group=group or row.group,
+        split=row.text("split"),
+        quantity=quantity or (f"{field} ({unit})" if unit else field),
+        measured=measured,
+        predicted=predicted,
+        low=low,
+        high=high,
+        note=note,
+        field=field,
+    )
+
+
+_BANDS = {"step_latency_total": "step_latency"}
+"""Fields whose band has another name."""
+
+
+def band_of(result: Result, field: str, unit: str) -> Band:
+    """Return the edges of a field's own band in a unit; `None` without a band."""
+    name = _BANDS.get(field, field)
+    return in_unit(result, f"{name}_low", unit), in_unit(result, f"{name}_high", unit)
+
+
+def combined_band(result: Result, field: str, unit: str) -> Band:
+    """Return the band of a field: its own, or one combined from those of the times in it.
+
+    The latency of a request has the edges of its first token and of the tokens after it. A rate of
+    tokens or requests has those of the total rate, or else of the time between tokens.
+    """
+    own = band_of(result, field, unit)
+    if own[0] is not None or field not in (*_RATES, "latency"):
+        return own
+    first, between = band_of(result, "ttft", "s"), band_of(result, "itl", "s")
+    if None in between or (field == "latency" and None in first):
+        return None, None
+    usual = in_unit(result, "itl", "s")
+    if field == "latency":
+        later = in_unit(result, "latency", "s") - in_unit(result, "ttft", "s")
+        edges = (start + later * each / usual for start, each in zip(first, between, strict=True))
+        low, high = (Q_(edge, "s").to(unit).magnitude for edge in edges)
+        return low, high
+    rate, total = in_unit(result, field, unit), in_unit(result, "output_throughput", "token/s")
+    low, high = band_of(result, "output_throughput", "token/s")
+    if low is None:
+        return rate * usual / between[1], rate * usual / between[0]
+    return rate * low / total, rate * high / total
+
+
+_RATES = ("decode_throughput", "output_throughput", "request_throughput", "throughput_per_device")
+"""Fields that fall as the time between tokens grows."""
 
 
 @dataclass(frozen=True)

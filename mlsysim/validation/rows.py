@@ -1,4 +1,4 @@
-"""Rows of a table of measurements: numbers and text by column, with documented defaults."""
+"""Rows of a table of measurements: numbers and text by column."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import read_bytes
 
-__all__ = ["MAX_NUMBER", "Row", "Skip", "count_of", "read_rows"]
+__all__ = ["MAX_NUMBER", "Row", "Skip", "above_zero", "read_rows", "rows_of", "rows_of_split"]
 
 MAX_BYTES = 64 * 1024**2
 MAX_NUMBER = 1e30
-MAX_COUNT = 10**15
 # Lines above the header; spreadsheets write commas into empty ones.
 _EMPTY_LINES = re.compile(r"(?:[ \t,]*(?:\r\n|\r|\n))*")
 
@@ -37,7 +36,7 @@ class Row:
     """Why cells may be in the wrong columns; empty if they are not."""
 
     @classmethod
-    def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Row:
+    def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Self:
         """Take a row of `csv.DictReader`, with its line where it is known.
 
         Raises
@@ -103,32 +102,6 @@ class Row:
             raise Skip(f"{column} = {value:g} is beyond any measurement")
         return value
 
-    def whole(
-        self,
-        column: str,
-        default: int | None = None,
-        *,
-        minimum: int = 1,
-        maximum: int = MAX_COUNT,
-    ) -> int:
-        """Return a cell's whole number.
-
-        Raises
-        ------
-        Skip
-            If there is none and no default, or it is not whole, or not within the limits.
-        """
-        value = self.number(column)
-        if value is None:
-            if default is None:
-                raise Skip(f"{column} is missing")
-            return default
-        if value != int(value) or value < minimum:
-            raise Skip(f"{column} = {value:g} is not a whole number of at least {minimum}")
-        if value > maximum:
-            raise Skip(f"{column} = {value:g} is too many: the limit is {maximum:g}")
-        return int(value)
-
     def measured(self, column: str = "value") -> float:
         """Return the measured value, by which predictions are divided.
 
@@ -140,35 +113,23 @@ class Row:
         value = self.number(column)
         if value is None:
             raise Skip(f"{column} is missing: nothing was measured")
-        if value <= 0:
-            raise Skip(f"{column} = {value:g} is not above zero, so a relative error is undefined")
-        return value
-
-    def word(self, column: str, known: Collection[str], default: str) -> str:
-        """Return a cell's text, which must be one of the known values.
-
-        Raises
-        ------
-        Skip
-            If it is not; the message lists the known values.
-        """
-        text = self.text(column) or default
-        if text not in known:
-            raise Skip(f"{column} = {shown(text)} is not one of {', '.join(known)}")
-        return text
+        return above_zero(column, value)
 
 
-def count_of(digits: str) -> int:
-    """Return a count embedded in a cell's text, such as the 8 in "EP 8".
+R = TypeVar("R", bound=Row)
+
+
+def above_zero(column: str, value: float) -> float:
+    """Return a measured value, by which predictions are divided.
 
     Raises
     ------
     Skip
-        If it is beyond any count of devices or bytes.
+        If it is not above zero.
     """
-    if len(digits) > len(str(MAX_COUNT)):
-        raise Skip(f"{shown(digits)} is too many: the limit is {MAX_COUNT:g}")
-    return int(digits)
+    if not value > 0:
+        raise Skip(f"{column} = {value:g} is not above zero, so a relative error is undefined")
+    return value
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -199,3 +160,36 @@ def read_rows(path: str | Path) -> list[Row]:
     if not rows:
         raise ConfigError(f"{path} holds no measurements: give a CSV file with a head and rows")
     return rows
+
+
+def rows_of(source: Any) -> list[Row]:
+    """Read the rows of a file, a DataFrame, or an iterable of rows."""
+    if isinstance(source, (str, Path)):
+        return read_rows(source)
+    if hasattr(source, "to_dict") and hasattr(source, "notna"):  # pandas is optional
+        source = source.astype(object).where(source.notna(), None).to_dict("records")
+    try:
+        rows = iter(source)
+    except TypeError:
+        rows = iter([source])
+    return [row if isinstance(row, Row) else Row.of(row) for row in rows]
+
+
+def rows_of_split(rows: Sequence[R], split: str | None) -> Sequence[R]:
+    """Return the rows with this value in the column ``split``; all of them for `None`.
+
+    Raises
+    ------
+    ConfigError
+        If there are none.
+    """
+    if split is None:
+        return rows
+    known = sorted({row.text("split") for row in rows})
+    if not isinstance(split, str) or split not in known:
+        raise ConfigError(
+            f"split = {shown(split)} has no rows: choose one of {shown(known)}, the values of the "
+            "column split",
+            argument="split",
+        )
+    return [row for row in rows if row.text("split") == split]

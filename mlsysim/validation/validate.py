@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.errors import ConfigError, MLSysError
 from mlsysim.core.types import Calibration
 from mlsysim.scenario.names import named_calibration
+from mlsysim.validation.columns import Columns
 from mlsysim.validation.report import Comparison, Report
-from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_rows
+from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, rows_of, rows_of_split
 
-__all__ = ["KINDS", "rows_of", "validate"]
+__all__ = ["admitted_calibration", "report_on", "validate"]
 
-_Found = Comparison | tuple[Comparison, ...]
+R = TypeVar("R", bound=Row)
+Compared = Comparison | tuple[Comparison, ...]
 """Comparisons of a row: one quantity, or several."""
-
-# A column that only this kind of table has.
-KINDS = {
-    "tiny": "energy_uJ",
-    "energy": "tokens_per_s",
-    "training": "global_batch",
-    "serving": "isl",
-    "memory": "zero_stage",
-    "kernels": "message_bytes",
-    "passes": "sequences",
-}
 
 
 def validate(
@@ -44,17 +33,19 @@ def validate(
     Parameters
     ----------
     source
-        A CSV file with a header and one measurement per row; or rows in memory, such as those of
-        `csv.DictReader` or a pandas DataFrame.
+        A CSV file with a header and one measured run per row; or rows in memory, such as those of
+        `csv.DictReader` or a pandas DataFrame. Columns have the names of the solver's arguments,
+        and measured columns those of the fields of its result.
     kind
-        ``"training"``, ``"serving"``, ``"memory"``, ``"kernels"``, ``"passes"``,
-        ``"energy"`` or ``"tiny"``; `None` infers it from the columns.
+        ``"training"``, ``"serving"``, ``"open-loop"``, ``"disaggregated"``, ``"inference"``,
+        ``"sustainability"``, ``"economics"`` or ``"reliability"``; `None` infers it from the
+        columns.
     split
         Only rows with this value in the ``split`` column; `None` takes all.
     calibration
         Constants for all rows of training, such as those that `calibrate` fitted to your cluster: a
-        calibration, its name in `Calibrations`, or the path of its YAML file. `None` chooses them
-        by the group and the device of each row.
+        calibration, its name in `Calibrations`, or the path of its YAML file. `None` takes those of
+        the column ``calibration``, or else those of the device.
 
     Returns
     -------
@@ -64,33 +55,20 @@ def validate(
     Raises
     ------
     ConfigError
-        If `source` cannot be read, holds no measurement of a known kind, or has no row of `split`.
+        If `source` cannot be read, its columns fit no kind of measurement, or it has no row of
+        `split`.
     """
     rows = rows_of(source)
     if not rows:
         raise ConfigError("source = [] holds no measurements", argument="source")
-    name = _kind_of(rows) if kind is None or (isinstance(kind, str) and not kind) else kind
-    if not isinstance(name, str) or name not in KINDS:
-        near = get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise ConfigError(
-            f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
-            argument="kind",
-        )
-    compare: Callable[..., _Found] = importlib.import_module(f"mlsysim.validation.{name}").compare
+    columns = Columns.of(rows, kind)
+    changes = {}
     if calibration is not None:
-        compare = functools.partial(compare, calibration=_admitted(calibration, name))
-    comparisons: list[Comparison] = []
-    skipped: list[tuple[str, str]] = []
-    for row in rows if split is None else _rows_in(rows, split):
-        try:
-            comparisons += _compared(row, compare)
-        except (Skip, MLSysError) as fault:
-            skipped.append((row.name, str(fault)))
-    return Report(comparisons, skipped)
+        changes["calibration"] = admitted_calibration(calibration, columns.kind)
+    return report_on(rows_of_split(rows, split), partial(columns.compare, changes=changes))
 
 
-def _admitted(calibration: Any, kind: str) -> Calibration:
+def admitted_calibration(calibration: Any, kind: str) -> Calibration:
     """Return constants that apply to a table of this kind."""
     if kind != "training":
         raise ConfigError(
@@ -100,32 +78,19 @@ def _admitted(calibration: Any, kind: str) -> Calibration:
     return named_calibration(calibration, "calibration")
 
 
-def rows_of(source: Any) -> list[Row]:
-    """Read the rows of a file, a DataFrame, or an iterable of rows."""
-    if isinstance(source, (str, Path)):
-        return read_rows(source)
-    if hasattr(source, "to_dict") and hasattr(source, "notna"):  # pandas is optional
-        source = source.astype(object).where(source.notna(), None).to_dict("records")
-    try:
-        rows = iter(source)
-    except TypeError:
-        rows = iter([source])
-    return [row if isinstance(row, Row) else Row.of(row) for row in rows]
+def report_on(rows: Sequence[R], compare: Callable[[R], Compared]) -> Report:
+    """Compare every row; a row that cannot be predicted is skipped, with the reason."""
+    comparisons: list[Comparison] = []
+    skipped: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            comparisons += _compared(row, compare)
+        except (Skip, MLSysError) as fault:
+            skipped.append((row.name, str(fault)))
+    return Report(comparisons, skipped)
 
 
-def _rows_in(rows: list[Row], split: str) -> list[Row]:
-    """Return the rows of one split, which must not be empty."""
-    known = sorted({row.text("split") for row in rows})
-    if not isinstance(split, str) or split not in known:
-        raise ConfigError(
-            f"split = {shown(split)} has no rows: choose one of {shown(known)}, the values of the "
-            "column split",
-            argument="split",
-        )
-    return [row for row in rows if row.text("split") == split]
-
-
-def _compared(row: Row, compare: Callable[[Row], _Found]) -> tuple[Comparison, ...]:
+def _compared(row: R, compare: Callable[[R], Compared]) -> tuple[Comparison, ...]:
     """Compare a valid row, and reject a prediction that is not a number."""
     if row.fault:
         raise Skip(row.fault)
@@ -133,21 +98,8 @@ def _compared(row: Row, compare: Callable[[Row], _Found]) -> tuple[Comparison, .
         answer = compare(row)
     except ArithmeticError as fault:
         raise Skip(f"the numbers of this row are out of range: {fault}") from fault
-    found = (answer,) if isinstance(answer, Comparison) else answer
-    for each in found:
+    compared = (answer,) if isinstance(answer, Comparison) else answer
+    for each in compared:
         if not 1 / MAX_NUMBER <= each.predicted <= MAX_NUMBER:
             raise Skip(f"the prediction for this row, {each.predicted:g}, is out of range")
-    return found
-
-
-def _kind_of(rows: list[Row]) -> str:
-    columns = set(rows[0].cells)
-    found = [kind for kind, column in KINDS.items() if column in columns]
-    if not found:
-        raise ConfigError(
-            "the columns fit no kind of measurement: name one with kind= (--kind on the command "
-            f"line), one of {', '.join(KINDS)}; they differ in the columns "
-            f"{', '.join(KINDS.values())}",
-            argument="kind",
-        )
-    return found[0]
+    return compared

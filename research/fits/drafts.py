@@ -1,7 +1,7 @@
 """Fit SGLang's host time per drafted token: ``python -m research.fits.drafts``.
 
 Uses the `calibrate` rows of ``research/measurements/serving_2.csv`` that are known to have used
-drafts. Their draft and acceptance lengths are those of `mlsysim.validation.drafts`, which are
+drafts. Their draft and acceptance lengths are those of `research.readers.recipes`, which are
 published, but not for these runs. Prints the time with the smallest mean error of times between
 tokens, which is the one in ``mlsysim/registry/data/serving.toml``, and the errors without it.
 """
@@ -17,10 +17,10 @@ from scipy.optimize import minimize_scalar
 
 from mlsysim.core.units import Q_
 from mlsysim.solvers import DisaggregatedSolver, ServingSolver
-from mlsysim.validation.drafts import drafts_of
-from mlsysim.validation.rows import Row, read_rows
-from mlsysim.validation.serving_runs import arguments
 from research import MEASUREMENTS
+from research.readers.recipes import drafts_of
+from research.readers.serving_runs import arguments
+from research.rows import Row, read_rows
 
 DATA = MEASUREMENTS / "serving_2.csv"
 MOST = 500.0

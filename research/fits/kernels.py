@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from mlsysim.validation.kernels import (
+from research import MEASUREMENTS
+from research.readers.kernels import (
     Collective,
     Product,
     collective_of,
     collective_time,
     product_of,
 )
-from mlsysim.validation.rows import Row, Skip, read_rows
-from research import MEASUREMENTS
+from research.rows import Row, Skip, read_rows
 
 __all__ = ["link_fits", "product_fits"]
 

@@ -23,9 +23,9 @@ from scipy.optimize import least_squares
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.registry.calibration.networks import CORES
 from mlsysim.solvers import SingleNodeSolver
-from mlsysim.validation import passes, tiny
-from mlsysim.validation.rows import Row, Skip, read_rows
 from research import MEASUREMENTS
+from research.readers import passes, tiny
+from research.rows import Row, Skip, read_rows
 
 DATA = MEASUREMENTS / "tiny.csv"
 PASSES = DATA.with_name("passes.csv")

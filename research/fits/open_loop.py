@@ -20,12 +20,12 @@ from mlsysim.core.fields import field_unit
 from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_, base_unit
 from mlsysim.solvers import OpenLoopSolver
-from mlsysim.validation.open_loop import compare_open_loop
-from mlsysim.validation.rows import Row, Skip, read_rows
-from mlsysim.validation.serving_runs import arguments
 from research import MEASUREMENTS
 from research.fits.files import with_bands, write_rows
 from research.fits.serving import CONSTANTS, FILE, PULL, in_si, limits, printed
+from research.readers.open_loop import compare_open_loop
+from research.readers.serving_runs import arguments
+from research.rows import Row, Skip, read_rows
 
 DATA = MEASUREMENTS / "serving_2.csv"
 FITTED = (

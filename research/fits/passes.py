@@ -19,8 +19,6 @@ from mlsysim.core.forms import replaced
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.solvers.passes.inputs import PassInputs
 from mlsysim.solvers.passes.operators import operator_pass
-from mlsysim.validation import passes
-from mlsysim.validation.rows import read_rows
 from research import MEASUREMENTS
 from research.fits.files import with_bands, write_rows
 from research.fits.serving import (
@@ -37,6 +35,8 @@ from research.fits.serving import (
     summary,
 )
 from research.fits.stacks import Stack
+from research.readers import passes
+from research.rows import read_rows
 
 DATA = MEASUREMENTS / "passes.csv"
 SCALE = 0.1

@@ -20,10 +20,10 @@ from mlsysim.core.errors import MLSysError
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
-from mlsysim.validation import energy_runs, tiny
-from mlsysim.validation.energy import Drawn, drawn, predicted
-from mlsysim.validation.rows import Row, Skip, read_rows
 from research import MEASUREMENTS
+from research.readers import energy_runs, tiny
+from research.readers.energy import Drawn, drawn, predicted
+from research.rows import Row, Skip, read_rows
 
 DATA = MEASUREMENTS
 CONSTANTS = ("constant_share", "compute_share", "memory_share")

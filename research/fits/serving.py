@@ -37,12 +37,12 @@ from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.solvers.disaggregated import DisaggregatedInputs, serve_disaggregated
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
-from mlsysim.validation import energy_runs, serving, serving_runs
-from mlsysim.validation.aliases import find_model
-from mlsysim.validation.rows import Row, Skip, read_rows
 from research import MEASUREMENTS
 from research.fits.files import with_bands, write_rows
 from research.fits.stacks import Stack
+from research.readers import energy_runs, serving, serving_runs
+from research.readers.aliases import find_model
+from research.rows import Row, Skip, read_rows
 
 Floats = NDArray[np.float64]
 DATA = MEASUREMENTS
@@ -209,7 +209,7 @@ def _several(row: Row, given: dict[str, Any]) -> list[tuple[str, float]]:
     if row.text("hardware").startswith("AMD Ryzen 7 8745H"):
         return []
     return [
-        (figure.field, figure.told(row.measured(figure.column)))
+        (figure.field, figure.to_field(row.measured(figure.column)))
         for figure in serving_runs.figures(row, given)
     ]
 

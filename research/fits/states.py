@@ -18,9 +18,9 @@ from scipy.optimize import minimize_scalar
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.types.attention import LinearAttention
 from mlsysim.solvers import DistributedSolver
-from mlsysim.validation import training
-from mlsysim.validation.rows import Row, Skip, read_rows
 from research import MEASUREMENTS
+from research.readers import training
+from research.rows import Row, Skip, read_rows
 
 DATA = MEASUREMENTS / "training.csv"
 LEAST, MOST = 0.002, 0.5

@@ -40,10 +40,10 @@ from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
-from mlsysim.validation import memory, training
-from mlsysim.validation.rows import Skip, read_rows
 from research import MEASUREMENTS
 from research.fits.stacks import Stack
+from research.readers import memory, training
+from research.rows import Skip, read_rows
 
 Floats = NDArray[np.float64]
 FOLDS = 5

@@ -14,10 +14,10 @@ from mlsysim.cli.app import app
 from mlsysim.cli.group import BAD_INPUT, FAILED
 
 TABLE = """\
-id,model,hardware,n_gpus,global_batch,seq_len,zero_stage,flash_attention,step_time_s
-short,Llama3_8B,H100,8,16,8192,3,1,1.9
-long,Llama3_8B,H100,8,8,16384,3,1,2.1
-typo,Llama3_8B,H100,8,16,8192,3,1,0.019
+id,model,fleet,batch_size,microbatch_count,seq_len,precision,zero_stage,step_latency_total (s)
+short,Llama3_8B,DGX_H100,16,2,8192,bf16,3,1.9
+long,Llama3_8B,DGX_H100,8,1,16384,bf16,3,2.1
+typo,Llama3_8B,DGX_H100,16,2,8192,bf16,3,0.019
 """
 PLAN = ["--model", "Llama3_8B", "--fleet", "Research_256"]
 PLAN += ["--batch-size", "256", "--zero-stage", "3"]

@@ -28,7 +28,7 @@ COMMANDS = {
     "explain": ["explain", "inference", *RESNET],
     "sweep": ["sweep", "inference", *RESNET, "--batch-size", "1,2,4"],
     "evaluate": ["evaluate", "Smart_Doorbell"],
-    "validate": ["validate", "research/measurements/energy.csv"],
+    "validate": ["validate", "tests/cli/runs.csv"],
     "forecast": ["forecast"],
     "advise": ["advise", *LLAMA, *SMALL],
     "diagnose": ["diagnose", *LLAMA, "--tp-size", "8", "--pp-size", "8"],

@@ -19,46 +19,61 @@ from mlsysim.fitting.constants import SPREAD, constants_of
 from mlsysim.fitting.posterior import fit, log_times, slopes
 from mlsysim.fitting.runs import runs_of
 from mlsysim.scenario.cluster import assemble
-from mlsysim.validation import training
+from mlsysim.validation.columns import Columns
 from mlsysim.validation.rows import Row
 
 BASE = Calibrations.H100_FSDP2
 
 
-def plan(name: str, **cells: object) -> dict[str, object]:
-    """A row without a time."""
+TIME = "step_latency_total (s)"
+
+
+def plan(
+    name: str, *, nodes: int = 1, batch_size: int = 16, tp_size: int = 1, **cells: object
+) -> dict[str, object]:
+    """A row without a time, with one sequence per microbatch."""
+    replicas = 8 * nodes // (tp_size * int(str(cells.get("pp_size", 1))))
     return {
         "id": name,
         "model": "Llama3_8B",
-        "hardware": "H100",
-        "n_gpus": 8,
-        "global_batch": 16,
-        "micro_batch": 1,
+        "fleet": fleet(nodes),
+        "batch_size": batch_size,
+        "microbatch_count": batch_size // replicas,
+        "tp_size": tp_size,
         "seq_len": 8192,
+        "precision": "bf16",
         "zero_stage": 3,
-        "flash_attention": 1,
         **cells,
     }
 
 
+def fleet(nodes: int) -> str:
+    return f"{nodes}xDGX_H100@InfiniBand_NDR"
+
+
 PLANS = (
-    plan("short", seq_len=2048, global_batch=64),
-    plan("long", seq_len=32768, global_batch=8),
-    plan("wide", n_gpus=64, global_batch=64, seq_len=2048),
-    plan("tensor", n_gpus=16, global_batch=16, tp=8, zero_stage=1),
+    plan("short", seq_len=2048, batch_size=64),
+    plan("long", seq_len=32768, batch_size=8),
+    plan("wide", nodes=8, batch_size=64, seq_len=2048),
+    plan("tensor", nodes=2, batch_size=16, tp_size=8, zero_stage=1),
 )
 OTHERS = (
-    plan("between", seq_len=16384, global_batch=16),
-    plan("large", n_gpus=128, global_batch=128),
+    plan("between", seq_len=16384, batch_size=16),
+    plan("large", nodes=16, batch_size=128),
     plan("narrow", precision="fp8"),
-    plan("piped", n_gpus=32, pp=4, zero_stage=1, global_batch=64),
+    plan("piped", nodes=4, pp_size=4, zero_stage=1, batch_size=64),
 )
+
+
+def arguments(row: dict[str, object]) -> dict[str, object]:
+    """Arguments of the solver in a row."""
+    one = Row.of(row | {TIME: 1})
+    return Columns.of([one]).arguments_in(one)
 
 
 def predicted(row: dict[str, object], calibration: mlsysim.Calibration = BASE) -> float:
     """Predicted step time in seconds."""
-    arguments = training.arguments(Row.of(row), calibration)
-    result = DistributedSolver.solve(**arguments)
+    result = DistributedSolver.solve(**arguments(row) | {"calibration": calibration})
     return float(result.step_latency_total.to("s").magnitude)
 
 
@@ -68,7 +83,7 @@ def timed(
     factor: float = 1.0,
 ) -> list[dict[str, object]]:
     """Rows as a cluster with these constants would have measured them, times a factor."""
-    return [row | {"step_time_s": factor * predicted(row, calibration)} for row in rows]
+    return [row | {TIME: factor * predicted(row, calibration)} for row in rows]
 
 
 MOVED = {
@@ -180,11 +195,11 @@ def test_the_posterior_is_that_of_a_linear_model_solved_by_hand():
 def test_bad_rows_are_named_and_the_rest_is_used():
     good = timed(PLANS)
     bad = [
-        good[0] | {"id": "typo", "step_time_s": 0.01},
-        good[0] | {"id": "empty", "step_time_s": ""},
-        good[0] | {"id": "unknown", "hardware": "H999"},
-        good[0] | {"id": "odd", "tp": 3},
-        good[1] | {"id": "straggler", "step_time_s": 2.5 * good[1]["step_time_s"]},
+        good[0] | {"id": "typo", TIME: 0.01},
+        good[0] | {"id": "empty", TIME: ""},
+        good[0] | {"id": "unknown", "fleet": "H999"},
+        good[0] | {"id": "odd", "tp_size": 3},
+        good[1] | {"id": "straggler", TIME: 2.5 * good[1][TIME]},
     ]
     ours = mlsysim.calibrate([*bad, *good], base=BASE)
     assert [row.id for row in ours.rows] == [row["id"] for row in good]
@@ -197,7 +212,7 @@ def test_bad_rows_are_named_and_the_rest_is_used():
 
 def test_a_fast_run_is_not_an_outlier():
     good = timed(PLANS)
-    fast = good[1] | {"step_time_s": 0.7 * good[1]["step_time_s"]}
+    fast = good[1] | {TIME: 0.7 * good[1][TIME]}
     ours = mlsysim.calibrate([good[0], fast, good[2], good[3]], base=BASE)
     assert not ours.refused
     assert len(ours.rows) == 4
@@ -229,7 +244,7 @@ SHORT, LONG = PLANS[:2]
 @pytest.mark.parametrize("swapped", [False, True])
 def test_two_runs_of_one_plan_that_contradict_each_other_are_both_named(swapped):
     (good,) = timed((SHORT,))
-    bad = good | {"id": "bad", "step_time_s": 2.5 * good["step_time_s"]}
+    bad = good | {"id": "bad", TIME: 2.5 * good[TIME]}
     ours = mlsysim.calibrate([bad, good] if swapped else [good, bad], base=BASE)
     assert len(ours.rows) == 2
     assert ours.refused == ()
@@ -247,7 +262,7 @@ def config_round_trip(ours):
 
 def test_two_runs_of_different_plans_contradict_each_other_where_no_machine_explains_both():
     good, other = timed((SHORT, PLANS[2]))
-    bad = other | {"step_time_s": 2.5 * other["step_time_s"]}
+    bad = other | {TIME: 2.5 * other[TIME]}
     assert mlsysim.calibrate([good, other], base=BASE).conflicts == ()
     (conflict,) = mlsysim.calibrate([good, bad], base=BASE).conflicts
     assert (conflict.fast, conflict.slow) == ("short", "wide")
@@ -260,8 +275,8 @@ def test_runs_that_are_slow_alike_do_not_contradict_each_other():
 
 def test_no_run_is_refused_because_of_two_that_contradict_each_other():
     good, bad = timed((SHORT, LONG))
-    bad = bad | {"step_time_s": 2.5 * bad["step_time_s"]}
-    also = good | {"id": "also", "step_time_s": 2.5 * good["step_time_s"]}
+    bad = bad | {TIME: 2.5 * bad[TIME]}
+    also = good | {"id": "also", TIME: 2.5 * good[TIME]}
     ours = mlsysim.calibrate([good, bad, also], base=BASE)
     assert [row.id for row in ours.rows] == ["short", "long", "also"]
     assert {(each.fast, each.slow) for each in ours.conflicts} >= {("short", "also")}
@@ -269,7 +284,7 @@ def test_no_run_is_refused_because_of_two_that_contradict_each_other():
 
 def test_of_three_runs_the_one_that_two_agree_against_is_refused():
     good, other = timed((SHORT, LONG))
-    bad = good | {"id": "bad", "step_time_s": 2.5 * good["step_time_s"]}
+    bad = good | {"id": "bad", TIME: 2.5 * good[TIME]}
     ours = mlsysim.calibrate([good, other, bad], base=BASE)
     assert [row.id for row in ours.refused] == ["bad"]
     assert ours.conflicts == ()
@@ -280,7 +295,7 @@ def test_of_three_runs_the_one_that_two_agree_against_is_refused():
     [
         ([], "source"),
         ([PLANS[0]], "source"),
-        ([*timed(PLANS), plan("other", hardware="A100", step_time_s=9.0)], "source"),
+        ([*timed(PLANS), plan("other") | {"fleet": "DGX_A100", TIME: 9.0}], "source"),
         (timed(PLANS[:1]) * (MAX_ROWS + 1), "source"),
     ],
     ids=["none", "no time", "two devices", "too many"],
@@ -293,7 +308,7 @@ def test_what_cannot_be_calibrated_is_an_error(rows, argument):
 
 def test_frameworks_are_not_mixed_unless_a_base_is_named():
     rows = timed(PLANS[:2])
-    mixed = [rows[0] | {"group": "mosaic_h100"}, rows[1] | {"group": "torchtitan_h100"}]
+    mixed = [rows[0] | {"calibration": "H100_FSDP"}, rows[1] | {"calibration": "H100_FSDP2"}]
     with pytest.raises(ConfigError) as caught:
         mlsysim.calibrate(mixed)
     assert caught.value.argument == "source"
@@ -311,7 +326,7 @@ def test_the_base_is_what_the_rows_choose():
     own = mlsysim.calibrate(rows)
     assert own.base_machine == "H100"
     assert own.base_software == Calibrations.H100_Megatron.software.name
-    labeled = mlsysim.calibrate([rows[0] | {"group": "mosaic_h100"}])
+    labeled = mlsysim.calibrate([rows[0] | {"calibration": "H100_FSDP"}])
     assert labeled.base_software == Calibrations.H100_FSDP.software.name
 
 
@@ -332,18 +347,17 @@ def test_the_next_run_narrows_the_band_as_promised():
     following = first.next_run
     assert following.like == "short"
     assert following.band_high < first.family_band_high
-    cells = {"batch_size": "global_batch", "seq_len": "seq_len", "tp_size": "tp"}
     changes = dict(following.changes)
     nodes = changes.pop("nodes", None)
-    changes.pop("microbatch_count", None)
-    row = dict(PLANS[0]) | {cells.get(name, name): value for name, value in changes.items()}
-    if nodes:
-        row["n_gpus"] = 8 * nodes
+    row = PLANS[0] | changes | ({"fleet": fleet(nodes)} if nodes else {})
     (run,) = timed((row,), moved())
-    result = DistributedSolver.solve(**training.arguments(Row.of(run), BASE))
+    result = DistributedSolver.solve(**arguments(run) | {"calibration": BASE})
     assert result.feasible
     second = mlsysim.calibrate([*rows, run | {"id": "next"}], base=BASE)
     assert second.family_band_high < first.family_band_high
+
+
+SERVED = {"model": "Llama3_8B", "hardware": "H100", "tp_size": 1, "ttft (ms)": 9}
 
 
 def test_validate_takes_the_calibration():
@@ -355,7 +369,7 @@ def test_validate_takes_the_calibration():
     for row, comparison in zip(PLANS, report.comparisons, strict=True):
         assert comparison.predicted == predicted(row, ours)
     with pytest.raises(ConfigError) as caught:
-        mlsysim.validate([{"id": "a", "isl": 5}], calibration=ours)
+        mlsysim.validate([SERVED], calibration=ours)
     assert caught.value.argument == "calibration"
     for wrong in ("ours", 3):
         with pytest.raises(ConfigError) as caught:
@@ -378,9 +392,8 @@ def test_a_name_or_a_file_is_a_calibration_where_rows_are_read(tmp_path):
 
 @pytest.mark.parametrize("call", ["solve", "sweep", "advise"])
 def test_solvers_take_objects_and_say_how_to_read_a_file(call):
-    arguments = training.arguments(Row.of(timed(PLANS[:1])[0]), BASE)
-    arguments |= {"calibration": "ours.yaml"}
-    few = {n: arguments[n] for n in ("model", "fleet", "batch_size", "calibration")}
+    given = arguments(PLANS[0]) | {"calibration": "ours.yaml"}
+    few = {n: given[n] for n in ("model", "fleet", "batch_size", "calibration")}
     ask = {
         "solve": DistributedSolver.solve,
         "sweep": partial(mlsysim.sweep, DistributedSolver),
@@ -389,24 +402,6 @@ def test_solvers_take_objects_and_say_how_to_read_a_file(call):
     with pytest.raises(ConfigError, match="load_calibration") as caught:
         ask(**few)
     assert caught.value.argument == "calibration"
-
-
-def test_a_recipe_stays_switched_off():
-    """Columns of Megatron's recipes mean the same with a cluster's constants."""
-    rows = [
-        plan("plain", group="megatron_bridge_dense"),
-        plan("graphs", group="megatron_bridge_dense", graphs="step"),
-    ]
-    base = Calibrations.H100_Megatron
-    ours = mlsysim.calibrate(timed(tuple(rows), base, 1.1))
-    assert ours.software.layer_launch.magnitude > 0
-    admitted = [training.arguments(Row.of(row), ours)["calibration"].software for row in rows]
-    assert admitted[0].layer_launch == ours.software.layer_launch
-    assert admitted[1].layer_launch.magnitude == 0
-    report = mlsysim.validate(timed(tuple(rows), base, 1.1), calibration=ours)
-    assert [row.predicted for row in report.comparisons] == pytest.approx(
-        [row.after for row in ours.rows], rel=1e-3
-    )
 
 
 def test_predictions_do_not_depend_on_the_order_of_the_runs():

@@ -20,8 +20,8 @@ from mlsysim.planner.space import LEVERS
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.training import calibration_of
-from mlsysim.validation.rows import Row, read_rows
-from mlsysim.validation.training import arguments
+from research.readers.training import arguments
+from research.rows import Row, read_rows
 
 ROWS = {
     row.name: row

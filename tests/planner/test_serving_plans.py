@@ -7,7 +7,6 @@ import json
 import math
 import time
 from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 
 import matplotlib.pyplot as plt
@@ -43,6 +42,8 @@ from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers.traffic.bands import LAW, LOADS
 from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Trace
+from research import MEASUREMENTS
+from research.readers.serving_runs import tidy_runs
 from tools.bench import expert_plans, service_plans
 
 NODES = Systems.Nodes
@@ -447,26 +448,24 @@ def test_engines_that_are_computed_together_are_those_of_the_solver(model, sizes
 
 
 RUN = {
-    "id": "one", "source": "A lab", "url": "https://example.org", "model": "Llama-3.1-70B",
-    "hardware": "h100_sxm", "n_gpus": 4, "engine": "vLLM", "weight_precision": "bf16",
-    "kv_precision": "16 bit", "mode": "agg", "spec_decoding": "none", "isl": 1000, "osl": 200,
-    "load": "closed loop", "concurrency": 32, "tp": 4, "pp": 1, "ttft_mean_ms": 400.0,
-    "tpot_mean_ms": 30.0, "split": "check",
+    "id": "one", "source": "A lab https://example.org", "model": "Llama3_70B",
+    "hardware": "DGX_H100", "calibration": "Hopper_vLLM", "precision": "bf16", "seq_len": 1000,
+    "output_len": 200, "batch_size": 32, "tp_size": 4, "arrivals": 1, "waves": 10,
+    "ttft (ms)": 400.0, "itl (ms)": 30.0, "split": "check",
 }  # fmt: skip
 
 
 def test_measured_runs_are_next_to_their_predictions(plan):
     other = [
-        RUN | {"model": "Qwen/Qwen3-32B"},
-        RUN | {"hardware": "a100_sxm"},
+        RUN | {"model": "Qwen3_32B"},
+        RUN | {"hardware": "DGX_A100"},
         RUN | {"weight_precision": "fp4"},
-        RUN | {"osl": 401},
-        RUN | {"isl": 499},
-        RUN | {"tpot_mean_ms": ""},
-        RUN | {"load": "open loop", "arrival_rate_rps": 2},
+        RUN | {"output_len": 401},
+        RUN | {"seq_len": 499},
+        RUN | {"itl (ms)": ""},
+        RUN | {"model": "no such model"},
     ]
-    # A run in 8 bits whose lengths are 0.9 of the stated ones, without a split
-    narrow = RUN | {"id": "two", "weight_precision": "fp8", "len_note": "uniform 0.8-1.0"}
+    narrow = RUN | {"id": "two", "precision": "fp8", "seq_len": 900, "output_len": 180}
     found = plan.measured([*other, RUN, narrow])
     assert list(found["run"]) == ["one", "two"]
     row = found.row(0)
@@ -506,7 +505,7 @@ def test_published_runs_are_near_the_predictions():
         Models.MiniMax_M2_5, load, {"tpot_p99": Q_(100, "ms")}, kinds, precision="fp8",
         attention_dp=1, engine="vLLM", batch_limit=256,
     )  # fmt: skip
-    runs = found.measured(Path(__file__).parents[2] / "research/measurements/serving_2.csv")
+    runs = found.measured(tidy_runs(MEASUREMENTS / "serving_2.csv", Models.MiniMax_M2_5))
     assert len(runs) > 30
     assert set(runs["device"]) == {Hardware.B200.name, Hardware.H200.name}
     for name in ("tokens_per_s_per_user", "tokens_per_s_per_device"):
@@ -530,7 +529,8 @@ def test_published_runs_are_near_the_predictions():
     [
         ([RUN], 0.5, "within"),
         ([RUN], True, "within"),
-        ([{"isl": 3}], 2, "source"),
+        ([{"seq_len": 3}], 2, "kind"),
+        ([{name: cell for name, cell in RUN.items() if name != "itl (ms)"}], 2, "source"),
         ([], 2, "source"),
     ],
 )

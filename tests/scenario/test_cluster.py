@@ -12,30 +12,31 @@ import mlsysim
 from mlsysim import ClusterCalibration, ConfigError, DistributedSolver, Hardware, Models, Systems
 from mlsysim.scenario.cluster import MAX_BYTES
 
+TIME = "step_latency_total (s)"
 RUNS = [
     {
         "id": "first, of two",
         "model": "Llama3_8B",
-        "hardware": "H100",
-        "n_gpus": 8,
-        "global_batch": 16,
+        "fleet": "DGX_H100",
+        "batch_size": 16,
+        "microbatch_count": 2,
         "seq_len": 8192,
+        "precision": "bf16",
         "zero_stage": 3,
-        "flash_attention": 1,
-        "step_time_s": 1.81,
+        TIME: 1.81,
     },
     {
         "id": "12",
         "model": "Llama3_8B",
-        "hardware": "H100",
-        "n_gpus": 32,
-        "global_batch": 64,
+        "fleet": "4xDGX_H100@InfiniBand_NDR",
+        "batch_size": 64,
+        "microbatch_count": 2,
         "seq_len": 2048,
+        "precision": "bf16",
         "zero_stage": 3,
-        "flash_attention": 1,
-        "step_time_s": 0.62,
+        TIME: 0.62,
     },
-    {"id": "=no time", "model": "Llama3_8B", "hardware": "H100", "n_gpus": 8, "global_batch": 16},
+    {"id": "=no time", "model": "Llama3_8B", "fleet": "DGX_H100", "batch_size": 16},
 ]
 PLAN = {
     "model": Models.Llama3_8B,
@@ -199,11 +200,9 @@ def test_a_file_that_does_not_say_what_it_covers_has_the_wide_band(ours, file):
 
 def test_own_runs_count_even_where_no_published_run_was_measured():
     """A device without published runs, or a cluster larger than all of them."""
-    runs = [
-        RUNS[0] | {"hardware": "V100", "precision": "fp16", "step_time_s": 60.0, "n_gpus": 8},
-    ]
-    ours = mlsysim.calibrate(runs, name="ours")
     old = replace(PLAN["fleet"], node=replace(PLAN["fleet"].node, accelerator=Hardware.V100))
+    runs = [RUNS[0] | {"fleet": replace(old, count=1), "precision": "fp16", TIME: 60.0}]
+    ours = mlsysim.calibrate(runs, name="ours")
     plan = PLAN | {"fleet": replace(old, count=1), "precision": "fp16", "seq_len": 8192}
     result = DistributedSolver.solve(calibration=ours, **plan)
     assert result.outside == ()

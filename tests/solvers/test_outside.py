@@ -14,8 +14,8 @@ from mlsysim.registry.calibration.training import (
     MEASURED_FORMATS,
     Calibrations,
 )
-from mlsysim.validation import training
-from mlsysim.validation.rows import Skip, read_rows
+from research.readers import training
+from research.rows import Skip, read_rows
 
 DEFAULTS = {
     name: item.default
