@@ -426,7 +426,7 @@ def read_yaml(text: str, file: str = "") -> Document:
 
 
 class _Reader:
-    """Walks the events of PyYAML's parser."""
+    """Reads the events of PyYAML's parser."""
 
     def __init__(self, document: Document, events: Iterator[yaml.Event]) -> None:
         self._document = document
@@ -529,57 +529,32 @@ def read_json(text: str, file: str = "") -> Document:
         raise document.stop(f"not valid JSON: {fault.msg}", fault.lineno) from None
     except RecursionError:
         raise document.stop("nested too deeply") from None
-    _Walk(document, text).read()
+    _Reader(document, _events_of(text)).read()
     return document
 
 
-class _Walk:
-    """Reads the tokens of valid JSON text."""
-
-    def __init__(self, document: Document, text: str) -> None:
-        self._document = document
-        self._tokens = self._numbered(text)
-
-    def read(self) -> None:
-        self._document.data = self._value(*next(self._tokens), ())
-
-    @staticmethod
-    def _numbered(text: str) -> Iterator[tuple[str, int]]:
-        line, end = 1, 0
-        for match in _TOKEN.finditer(text):
-            line += text.count("\n", end, match.start())
-            end = match.start()
-            yield match[0], line
-
-    def _value(self, token: str, line: int, path: KeyPath) -> Any:
-        self._document.enter(path, line)
-        if token == "{":
-            return self._object(path)
-        if token == "[":
-            return self._array(path)
-        if token.startswith('"'):
-            return self._document.text(json.loads(token), path)
-        return self._document.scalar(token, path)
-
-    def _object(self, path: KeyPath) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
-        for token, line in self._tokens:
-            if token == "}":
-                break
-            inner = self._document.add(mapping, json.loads(token), path, line)
-            value = self._value(*next(self._tokens), inner or (*path, "?"))
-            if inner is not None:
-                self._document.lines[inner] = line
-                mapping[str(inner[-1])] = value
-        return mapping
-
-    def _array(self, path: KeyPath) -> list[Any]:
-        items: list[Any] = []
-        for token, line in self._tokens:
-            if token == "]":
-                break
-            items.append(self._value(token, line, (*path, len(items))))
-        return items
+def _events_of(text: str) -> Iterator[yaml.Event]:
+    """Yield valid JSON as the events of PyYAML's parser."""
+    line, end = 0, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", end, match.start())
+        end = match.start()
+        mark, token = yaml.Mark("", end, line, 0, None, 0), match[0]
+        match token[0]:
+            case "{":
+                yield yaml.MappingStartEvent(None, None, True, mark)
+            case "[":
+                yield yaml.SequenceStartEvent(None, None, True, mark)
+            case "}":
+                yield yaml.MappingEndEvent(mark)
+            case "]":
+                yield yaml.SequenceEndEvent(mark)
+            case '"':
+                yield yaml.ScalarEvent(
+                    None, None, (False, True), json.loads(token), mark, style='"'
+                )
+            case _:
+                yield yaml.ScalarEvent(None, None, (True, False), token, mark)
 
 
 MAX_BYTES = 64 * 1024

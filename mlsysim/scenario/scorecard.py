@@ -162,6 +162,11 @@ class Level(Record):
     figures: tuple[Check, ...] = ()
 
     @property
+    def rows(self) -> tuple[Check, ...]:
+        """The checks, and then the figures."""
+        return (*self.checks, *self.figures)
+
+    @property
     def status(self) -> str | None:
         """The worst status of its checks; `None` if there are no limits."""
         return worst(check.status for check in self.checks)
@@ -277,7 +282,7 @@ class Scorecard(Record):
 
     def table(self) -> Table:
         """Return one row per check or figure."""
-        rows = [row for level in self.levels for row in (*level.checks, *level.figures)]
+        rows = [row for level in self.levels for row in level.rows]
         columns = {
             "level": [row.level for row in rows],
             "metric": [row.metric for row in rows],
@@ -317,14 +322,11 @@ class Scorecard(Record):
         lines = [f"{self.name}: {self.status}"]
         if self.scenario.description:
             lines.append(f"  {self.scenario.description}")
-        rows = [row for level in self.levels for row in (*level.checks, *level.figures)]
-        widths = [
-            max(len(text) for text in texts)
-            for texts in zip(*(_cells(row) for row in rows), strict=True)
-        ]
+        cells = [_cells(row) for level in self.levels for row in level.rows]
+        widths = [max(map(len, texts)) for texts in zip(*cells, strict=True)]
         for level in self.levels:
             lines.append(f"  {level.name}: {level.status or 'nothing promised'}")
-            for row in (*level.checks, *level.figures):
+            for row in level.rows:
                 padded = map(str.ljust, _cells(row), widths)
                 lines.append(f"    {'  '.join(padded)}  {row.reason}".rstrip())
         return printable("\n".join(lines), lines=True)
@@ -433,22 +435,18 @@ def _checks(
 ) -> Iterator[Check]:
     """Yield one check for each bound of a limit."""
     for bound, amount in limit.bounds():
-        one = Limit(metric=limit.metric, **{bound: amount})
         check = Check(
             level=level, metric=limit.metric, status=None, value=value, bound=bound, limit=amount
         )
-        status, reason = _judged(check, one, runs, missing)
+        status, reason = PASS, _distance(check)
+        if value is None:
+            status, reason = UNKNOWN, missing
+        elif not Limit(metric=limit.metric, **{bound: amount}).allows(value):
+            status = FAIL
+        elif not runs:
+            status = UNKNOWN
+            reason = "would be met, but the system is not feasible: see feasibility"
         yield dataclasses.replace(check, status=status, reason=reason)
-
-
-def _judged(check: Check, limit: Limit, runs: bool, missing: str) -> tuple[str, str]:
-    if check.value is None:
-        return UNKNOWN, missing
-    if not limit.allows(check.value):
-        return FAIL, _distance(check)
-    if not runs:
-        return UNKNOWN, "would be met, but the system is not feasible: see feasibility"
-    return PASS, _distance(check)
 
 
 def _distance(check: Check) -> str:

@@ -11,7 +11,7 @@ import pint
 import pytest
 
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.units import Q_, dress, format_number, strip, ureg
+from mlsysim.core.units import Q_, dress, format_number, read_amount, strip, ureg
 
 FACTORS = {
     "TFLOPs/s": 1e12,
@@ -227,3 +227,28 @@ def test_plain_rates_have_no_prefix_below_the_line(rate, text):
 def test_a_rate_of_bare_events_has_no_one_in_its_unit():
     assert format_number(Q_(1.61, "1/s")) == "1.61/s"
     assert format_number(Q_(2, "sample/s")) == "2 sample/s"
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "amount"),
+    [
+        ("200 ms", "s", Q_(200, "ms")),
+        ("200ms", "s", Q_(200, "ms")),
+        ("-1.5e3 GB / s", "TB/s", Q_(-1500.0, "GB/s")),
+        ("20 %", "", Q_(20, "percent")),
+        ("0.5", "", Q_(0.5, "")),
+    ],
+)
+def test_text_is_a_number_and_a_unit(text, unit, amount):
+    read = read_amount(text, unit, "x")
+    assert read == amount
+    assert type(read.magnitude) is type(amount.magnitude)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ms", "5", "5 GB", "5 parsec", "nan s", "1e99 s", "9**9 s", "5 s**9", "5 f('x')"]
+)
+def test_other_text_is_no_time(text):
+    with pytest.raises(ConfigError) as caught:
+        read_amount(text, "s", "x")
+    assert caught.value.argument == "x"
