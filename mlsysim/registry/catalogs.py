@@ -4,10 +4,107 @@
 """
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import ServingCalibration
-from mlsysim.registry.tables import constants
+from mlsysim.core.types import (
+    Calibration,
+    GridProfile,
+    LinkCalibration,
+    Machine,
+    NetworkCalibration,
+    NetworkFabric,
+    PowerCalibration,
+    ProductCalibration,
+    RentalOffer,
+    ServingCalibration,
+    Software,
+)
+from mlsysim.registry.hardware import Hardware
+from mlsysim.registry.tables import constants, table
 
-__all__ = ["ServingCalibrations"]
+__all__ = [
+    "Calibrations",
+    "Countries",
+    "Fabrics",
+    "Frameworks",
+    "Grids",
+    "LinkCalibrations",
+    "Links",
+    "Machines",
+    "NetworkCalibrations",
+    "Offers",
+    "PowerCalibrations",
+    "ProductCalibrations",
+    "Regions",
+    "ServingCalibrations",
+]
+
+
+class Fabrics(Catalog, rows=table("fabrics.csv", NetworkFabric)):
+    """Networks between nodes.
+
+    Bandwidths are per port and direction. Latencies are end to end, for an empty message.
+    """
+
+
+class Links(Catalog, rows=table("links.csv", NetworkFabric)):
+    """Links between the devices of one node: all links of a device together, per direction."""
+
+
+class Countries(Catalog, rows=table("countries.csv", GridProfile)):
+    """Electricity of countries, from one edition of the data, and of Québec.
+
+    Carbon intensities cover the life cycle, so hydropower is not free of emissions: reservoirs and
+    dams count. Countries are comparable with each other: all figures are of 2024, except those of
+    Iceland, Indonesia and Israel, of 2023. That of Québec is from another year. The price is that
+    of a large industrial consumer without taxes; it is an estimate if it was compiled from tariffs.
+    PUE is the world average, and WUE that of the United States, because no survey covers other
+    countries.
+    """
+
+
+class Regions(Catalog, rows=table("regions.csv", GridProfile)):
+    """Regions of the United States with hourly profiles, at the national price.
+
+    A profile has the carbon intensity of each hour of a day, in g/kWh.
+    """
+
+
+class Grids(Countries, Regions):
+    """Electricity by region."""
+
+    Countries = Countries
+    Regions = Regions
+
+
+class Machines(Catalog, rows=constants("machines.toml", Machine)):
+    """Constants per device: the share of its datasheet that it reaches in training.
+
+    ``python -m research.fits.training`` fits the constants of all machines and all software at
+    once, to the rows marked ``calibrate`` in ``research/measurements``. Machines appear with
+    several frameworks, and frameworks on several machines, so the fit can separate the two.
+    Constants that the runs of a machine cannot identify stay near those of other machines, and are
+    marked as estimates. Estimated 16-bit products are at most those of a measured sibling.
+    """
+
+
+class Frameworks(Catalog, rows=constants("frameworks.toml", Software)):
+    """Constants of training software, per release, for any machine.
+
+    They are fitted together with those of the machines. Constants that the runs of a release cannot
+    identify stay near those of others, and are marked as estimates.
+    """
+
+
+class Calibrations(
+    Catalog,
+    rows=table("calibrations.csv", Calibration, machine=Machines, software=Frameworks),
+):
+    """Machines with software, with a band if there are eight or more published runs.
+
+    ``python -m research.fits.training`` cross-validates them by leaving out one family of runs at a
+    time. The band of a device without runs is wider: its lower edge comes from predicting each
+    machine with the constants of the slowest other one (``--machines``), and its upper edge from
+    AMD's MI300X in 2024, because a new stack is more often slower than faster.
+    """
 
 
 class ServingCalibrations(Catalog, rows=constants("serving.toml", ServingCalibration)):
@@ -19,4 +116,45 @@ class ServingCalibrations(Catalog, rows=constants("serving.toml", ServingCalibra
     two rows of libraries describe single passes, and ``python -m research.fits.passes`` fits them
     to ``research/measurements/passes.csv``. Constants of `Hopper_vLLM_Open` come from
     ``python -m research.fits.open_loop``.
+    """
+
+
+class PowerCalibrations(Catalog, rows=constants("power.toml", PowerCalibration)):
+    """Energy of operations and bytes, per generation of devices.
+
+    ``python -m research.fits.power`` fits the constants to the rows marked ``calibrate`` in
+    ``research/measurements/energy.csv`` and ``energy_2.csv``.
+    """
+
+
+class NetworkCalibrations(Catalog, rows=table("networks.csv", NetworkCalibration)):
+    """Constants of networks of fixed shape, per kind of device, engine and number format.
+
+    ``python -m research.fits.networks`` fits them to the rows marked ``calibrate`` in
+    ``research/measurements/tiny.csv`` (microcontrollers) and ``passes.csv`` (GPUs).
+    """
+
+
+class ProductCalibrations(Catalog, rows=constants("kernel_products.toml", ProductCalibration)):
+    """Matrix products: one row per device and number format.
+
+    ``python -m research.fits.kernels`` fits the constants to the rows marked ``calibrate`` in
+    ``research/measurements/kernels.csv``. NVIDIA measured the times with cuBLAS and NCCL, one
+    kernel after the other, on idle devices; training steps are slower and have their own constants.
+    """
+
+
+class LinkCalibrations(Catalog, rows=constants("kernel_links.toml", LinkCalibration)):
+    """Collectives of NCCL within a server: one row per generation of NVLink.
+
+    Fitted like the constants of products.
+    """
+
+
+class Offers(Catalog, rows=table("offers.csv", RentalOffer, accelerator=Hardware)):
+    """Rental prices of devices on given days, by provider, commitment and date.
+
+    Offers for one device differ by a factor of up to 4 and change every month, so each price is a
+    row with a date. `EconomicsSolver` accepts any of them, or your own. We found no public price of
+    the others, such as Rubin, Trainium3 and Gaudi: state theirs as `rental_price`.
     """

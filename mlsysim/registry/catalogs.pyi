@@ -3,11 +3,301 @@
 from typing import ClassVar
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import ServingCalibration
+from mlsysim.core.types import (
+    Calibration,
+    GridProfile,
+    LinkCalibration,
+    Machine,
+    NetworkCalibration,
+    NetworkFabric,
+    PowerCalibration,
+    ProductCalibration,
+    RentalOffer,
+    ServingCalibration,
+    Software,
+)
 
 __all__ = [
+    "Calibrations",
+    "Countries",
+    "Fabrics",
+    "Frameworks",
+    "Grids",
+    "LinkCalibrations",
+    "Links",
+    "Machines",
+    "NetworkCalibrations",
+    "Offers",
+    "PowerCalibrations",
+    "ProductCalibrations",
+    "Regions",
     "ServingCalibrations",
 ]
+
+class Fabrics(Catalog):
+    Ethernet_10G: ClassVar[NetworkFabric]
+    """10 Gbit/s Ethernet under TCP."""
+    Ethernet_100G: ClassVar[NetworkFabric]
+    """100 Gbit/s Ethernet under TCP."""
+    InfiniBand_HDR: ClassVar[NetworkFabric]
+    """InfiniBand of the A100 generation."""
+    InfiniBand_NDR: ClassVar[NetworkFabric]
+    """InfiniBand of the H100 generation."""
+    InfiniBand_XDR: ClassVar[NetworkFabric]
+    """InfiniBand of the Blackwell Ultra generation."""
+    RoCE_400G: ClassVar[NetworkFabric]
+    """400 Gbit/s Ethernet that bypasses the kernel; NCCL assumes the same latency for both
+    networks."""
+    Ethernet_SpectrumX_400G: ClassVar[NetworkFabric]
+    """NVIDIA's Ethernet for training, one BlueField-3 of 400 Gbit/s per GPU; NCCL assumes the same
+    latency for all networks."""
+    Ethernet_SpectrumX_800G: ClassVar[NetworkFabric]
+    """The same with ConnectX-8 of 800 Gbit/s."""
+    EFA_v2: ClassVar[NetworkFabric]
+    """One of the 32 ports of a p5 or p5e."""
+    EFA_v3: ClassVar[NetworkFabric]
+    """One of the 16 ports of a p5en or trn2."""
+    EFA_v4: ClassVar[NetworkFabric]
+    """One of the 8 ports of a p6-b200, or of the 16 of a p6-b300."""
+    Slingshot_11: ClassVar[NetworkFabric]
+    """The network of Cray supercomputers."""
+    Datacenter_100G: ClassVar[NetworkFabric]
+    """The network between TPU pods. A pod's ports are counted in units of this rate."""
+
+class Links(Catalog):
+    NVLink3: ClassVar[NetworkFabric]
+    """Twelve links of an A100, through NVSwitch."""
+    NVLink4: ClassVar[NetworkFabric]
+    """Eighteen links of an H100, through NVSwitch."""
+    NVLink5: ClassVar[NetworkFabric]
+    """Eighteen links of a Blackwell GPU, among the eight of a server or the 72 of a rack."""
+    NVLink4_H800: ClassVar[NetworkFabric]
+    """Eight links of an H800, through NVSwitch."""
+    PCIe5: ClassVar[NetworkFabric]
+    """Cards of one server that are connected only through the host."""
+    InfinityFabric2: ClassVar[NetworkFabric]
+    """Six links of 50 GB/s. Two of them to each of three other cards are assumed."""
+    InfinityFabric3: ClassVar[NetworkFabric]
+    """Seven links of 64 GB/s, one to each of the other seven GPUs of a server. Groups of fewer than
+    eight use fewer of them: two GPUs have 64 GB/s between them."""
+    InfinityFabric4: ClassVar[NetworkFabric]
+    """Seven links of 76.5 GB/s, one to each of the other seven GPUs of a server. Groups of fewer
+    than eight use fewer of them."""
+    NVLink2: ClassVar[NetworkFabric]
+    """Six links of a V100, through the switches of a DGX-2. In servers of eight they lead to single
+    devices."""
+    NVLink6: ClassVar[NetworkFabric]
+    """Rubin, among the 72 GPUs of a rack."""
+    UALoE: ClassVar[NetworkFabric]
+    """The switched links among the 72 GPUs of a Helios rack. The latency is assumed."""
+    PCIe4: ClassVar[NetworkFabric]
+    """Cards of one server that are connected only through the host."""
+    NVMe5: ClassVar[NetworkFabric]
+    """Sequential reads of one SSD (Samsung PM1743), as for keys and values that a server loads."""
+    NVMe4: ClassVar[NetworkFabric]
+    """Sequential reads of one SSD (Samsung PM9A3)."""
+    Gaudi2_Ethernet: ClassVar[NetworkFabric]
+    """21 of the 24 ports of 100 Gbit/s, three to each of the other seven chips of a server."""
+    Gaudi3_Ethernet: ClassVar[NetworkFabric]
+    """21 of the 24 ports of 200 Gbit/s, three to each of the other seven chips of a server."""
+    NeuronLink3: ClassVar[NetworkFabric]
+    """Links of a Trainium2 in a torus of 16 chips. A group along one axis uses half of them."""
+    NeuronLink4: ClassVar[NetworkFabric]
+    """Links of a Trainium3."""
+    ICI_v5e: ClassVar[NetworkFabric]
+    """Four links of a chip in a 2D torus. A group along one axis uses two of them."""
+    ICI_v5p: ClassVar[NetworkFabric]
+    """Six links of a chip in a 3D torus. A group along one axis uses two of them."""
+    ICI_v6e: ClassVar[NetworkFabric]
+    """Four links of a chip in a 2D torus. A group along one axis uses two of them."""
+    ICI_v7x: ClassVar[NetworkFabric]
+    """Six links of a chip in a 3D torus. A group along one axis uses two of them."""
+
+class Countries(Catalog):
+    Quebec: ClassVar[GridProfile]
+    """Hydropower, at Hydro-Québec's tariff for large consumers. Facilities are assumed to be like
+    those in the United States, because there is no provincial survey."""
+    US_Avg: ClassVar[GridProfile]
+    """Gas, nuclear, coal and renewables."""
+    Norway: ClassVar[GridProfile]
+    """Hydropower and wind."""
+    Poland: ClassVar[GridProfile]
+    """Mostly coal."""
+    France: ClassVar[GridProfile]
+    """Mostly nuclear."""
+    Germany: ClassVar[GridProfile]
+    """Wind, coal, sun and gas."""
+    Sweden: ClassVar[GridProfile]
+    """Hydropower, nuclear and wind."""
+    Finland: ClassVar[GridProfile]
+    """Nuclear, wind and hydropower."""
+    Denmark: ClassVar[GridProfile]
+    """Wind and biomass."""
+    Ireland: ClassVar[GridProfile]
+    """Gas and wind. Data centers take a fifth of its electricity."""
+    United_Kingdom: ClassVar[GridProfile]
+    """Gas, wind and nuclear."""
+    Netherlands: ClassVar[GridProfile]
+    """Gas, wind and sun."""
+    Belgium: ClassVar[GridProfile]
+    """Nuclear, gas and renewables."""
+    Switzerland: ClassVar[GridProfile]
+    """Hydropower and nuclear."""
+    Austria: ClassVar[GridProfile]
+    """Mostly hydropower."""
+    Spain: ClassVar[GridProfile]
+    """Wind, nuclear, sun and gas."""
+    Portugal: ClassVar[GridProfile]
+    """Wind, hydropower and sun."""
+    Italy: ClassVar[GridProfile]
+    """Gas and renewables."""
+    Canada: ClassVar[GridProfile]
+    """Mostly hydropower; the provinces differ widely."""
+    Brazil: ClassVar[GridProfile]
+    """Mostly hydropower."""
+    China: ClassVar[GridProfile]
+    """Coal, and more renewables than any other country."""
+    India: ClassVar[GridProfile]
+    """Mostly coal."""
+    Japan: ClassVar[GridProfile]
+    """Gas and coal."""
+    South_Korea: ClassVar[GridProfile]
+    """Coal, gas and nuclear."""
+    Singapore: ClassVar[GridProfile]
+    """Almost entirely gas."""
+    Taiwan: ClassVar[GridProfile]
+    """Coal and gas."""
+    Australia: ClassVar[GridProfile]
+    """Coal, sun and wind."""
+    Emirates: ClassVar[GridProfile]
+    """Gas, nuclear and sun."""
+    Saudi_Arabia: ClassVar[GridProfile]
+    """Gas and oil."""
+    South_Africa: ClassVar[GridProfile]
+    """Mostly coal."""
+    Malaysia: ClassVar[GridProfile]
+    """Coal and gas."""
+    Indonesia: ClassVar[GridProfile]
+    """Mostly coal."""
+    Thailand: ClassVar[GridProfile]
+    """Mostly gas."""
+    Mexico: ClassVar[GridProfile]
+    """Mostly gas."""
+    Chile: ClassVar[GridProfile]
+    """Sun, hydropower, wind and coal."""
+    Israel: ClassVar[GridProfile]
+    """Mostly gas."""
+    Qatar: ClassVar[GridProfile]
+    """Almost entirely gas."""
+    Iceland: ClassVar[GridProfile]
+    """Hydropower and geothermal power."""
+    New_Zealand: ClassVar[GridProfile]
+    """Mostly hydropower."""
+    Czechia: ClassVar[GridProfile]
+    """Nuclear and coal."""
+    Greece: ClassVar[GridProfile]
+    """Gas, sun and wind."""
+    Kazakhstan: ClassVar[GridProfile]
+    """Mostly coal."""
+
+class Regions(Catalog):
+    California: ClassVar[GridProfile]
+    """Gas and solar: cleanest at noon, dirtiest at night. Imports are not included."""
+    Texas: ClassVar[GridProfile]
+    """Gas and wind: dirtiest in the evening, after sunset."""
+    Mid_Atlantic: ClassVar[GridProfile]
+    """From Virginia to Chicago, with the world's largest cluster of data centers: gas, nuclear and
+    coal, almost constant over the day."""
+    New_York: ClassVar[GridProfile]
+    """Gas, hydropower and nuclear."""
+    Midwest: ClassVar[GridProfile]
+    """Coal, gas and wind."""
+    Southeast: ClassVar[GridProfile]
+    """Gas, nuclear and coal."""
+    Northwest: ClassVar[GridProfile]
+    """Hydropower of the Columbia River."""
+
+class Grids(Countries, Regions):
+    Countries = Countries
+    Regions = Regions
+
+class Machines(Catalog):
+    A100: ClassVar[Machine]
+    """Selene, Azure and other clusters of A100 with 40 and 80 GB."""
+    H100: ClassVar[Machine]
+    """H100 SXM with 80 GB, 700 W."""
+    H100_HBM2e: ClassVar[Machine]
+    """H100 SXM with 96 GB of slower memory and less power, as in torchtitan's runs."""
+    H200: ClassVar[Machine]
+    """H200 SXM."""
+    B200: ClassVar[Machine]
+    """B200 and GB200."""
+    B200_Limited: ClassVar[Machine]
+    """B200 with a power limit."""
+    B300: ClassVar[Machine]
+    """B300 and GB300."""
+    MI300X: ClassVar[Machine]
+    """AMD Instinct MI300X."""
+    TPUv5p: ClassVar[Machine]
+    """Google TPU v5p."""
+    TPUv6e: ClassVar[Machine]
+    """Google TPU v6e, Trillium."""
+    TPUv7x: ClassVar[Machine]
+    """Google TPU7x, Ironwood: one chip of two devices."""
+    MI325X: ClassVar[Machine]
+    """AMD Instinct MI325X. No run in 16 bits: 0.86 of its best measured product."""
+    MI355X: ClassVar[Machine]
+    """AMD Instinct MI350X and MI355X. No run in 16 bits: 0.86 of its best measured product, against
+    the peak at 2,400 MHz."""
+    Gaudi2: ClassVar[Machine]
+    """Intel Gaudi 2: no runs, 0.86 of its best products, 0.969 and 0.955."""
+    Gaudi3: ClassVar[Machine]
+    """Intel Gaudi 3: no runs, 0.86 of its best products, 0.741 and 0.769."""
+    Uncalibrated: ClassVar[Machine]
+    """For devices without a published run in the tables."""
+
+class Frameworks(Catalog):
+    Megatron_2021: ClassVar[Software]
+    """Narayanan 2021 and Korthikanti 2022 on Selene; vTrain's runs on 2 to 512 A100. These releases
+    did not overlap a tensor group's collectives."""
+    FSDP_2023: ClassVar[Software]
+    """MPT models on A100 and H100."""
+    Megatron_Core: ClassVar[Software]
+    """NVIDIA's runs, including those of MLPerf."""
+    Megatron_Core_Graphs: ClassVar[Software]
+    """Features that Megatron-Bridge's recipes switch on since 26.06."""
+    HAI_LLM: ClassVar[Software]
+    """No step time is published, so nothing is fitted: constants of Megatron-Core, with the overlap
+    of exchanges in its recipes. Tokens are sent to each node once."""
+    Megatron_LM_2025: ClassVar[Software]
+    """Shortened Llama 3 and DeepSeek models on one server of eight B200."""
+    FSDP2: ClassVar[Software]
+    """torchtitan and fms-fsdp on A100, H100, H200 and B200."""
+    FSDP2_Compiled: ClassVar[Software]
+    """The same, for recipes that name the compiler."""
+    FSDP2_Rowwise: ClassVar[Software]
+    """Scales per row cost more than one per tensor."""
+    AutoModel: ClassVar[Software]
+    """Models with experts and dense ones on H100. Tokens are exchanged with DeepEP, which sends a
+    token to each node once."""
+    MaxText: ClassVar[Software]
+    """Google's recipes for TPU."""
+
+class Calibrations(Catalog):
+    A100_Megatron: ClassVar[Calibration]
+    A100_FSDP: ClassVar[Calibration]
+    H100_FSDP: ClassVar[Calibration]
+    H100_Megatron: ClassVar[Calibration]
+    H100_FSDP2: ClassVar[Calibration]
+    H100_HBM2e_FSDP2: ClassVar[Calibration]
+    H200_Megatron: ClassVar[Calibration]
+    H800_HAI_LLM: ClassVar[Calibration]
+    B200_Megatron: ClassVar[Calibration]
+    B200_Graphs: ClassVar[Calibration]
+    B200_Untuned: ClassVar[Calibration]
+    B300_Megatron: ClassVar[Calibration]
+    TPUv7x_MaxText: ClassVar[Calibration]
+    Uncalibrated: ClassVar[Calibration]
 
 class ServingCalibrations(Catalog):
     Hopper_TensorRT: ClassVar[ServingCalibration]
@@ -66,3 +356,223 @@ class ServingCalibrations(Catalog):
     Uncalibrated: ClassVar[ServingCalibration]
     """For devices without a published run in the table: the common constants. The bands are those
     of all engines with runs, predicted with these constants instead of their own."""
+
+class PowerCalibrations(Catalog):
+    Ampere: ClassVar[PowerCalibration]
+    """A100: 2.4 pJ per operation in 16 bits. The constant share is at its bound, the idle share."""
+    Hopper: ClassVar[PowerCalibration]
+    """H100: 0.9 pJ per operation in 16 bits, 83 pJ per byte, 304 W before any work."""
+    Blackwell: ClassVar[PowerCalibration]
+    """B200: 0.8 pJ per operation in 16 bits, 93 pJ per byte, 414 W before any work."""
+    Blackwell_Ultra: ClassVar[PowerCalibration]
+    """B300, in 4 bits."""
+    Microcontroller: ClassVar[PowerCalibration]
+    """Devices with a single measured power, which they draw all the time."""
+    Uncalibrated: ClassVar[PowerCalibration]
+    """For devices without a measurement in the table: an estimate."""
+
+class NetworkCalibrations(Catalog):
+    Cortex_M33_XCubeAI: ClassVar[NetworkCalibration]
+    """STMicroelectronics' X-CUBE-AI 9.0, int8."""
+    Cortex_M4_XCubeAI: ClassVar[NetworkCalibration]
+    """STMicroelectronics' X-CUBE-AI 9.0, int8."""
+    Cortex_M7_XCubeAI: ClassVar[NetworkCalibration]
+    """STMicroelectronics' X-CUBE-AI 9.0, int8."""
+    Cortex_M85_Renesas: ClassVar[NetworkCalibration]
+    """TensorFlow Lite models on the RA8D1, as Renesas submitted them, int8."""
+    Core_2_Syntiant: ClassVar[NetworkCalibration]
+    """Syntiant's own program, int8."""
+    Cortex_M0_Plus_HALE: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, int8."""
+    Cortex_M33_HALE: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, int8."""
+    Cortex_M4_HALE: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, int8."""
+    Cortex_M7_HALE: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, int8."""
+    RH850_HALE: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, int8."""
+    Cortex_M4_HALE_fp32: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, fp32."""
+    Cortex_M7_HALE_fp32: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, fp32."""
+    RH850_HALE_fp32: ClassVar[NetworkCalibration]
+    """Bosch's Hardware-Aware Lowering Engine 1.0, fp32."""
+    Cortex_M0_Plus_HALE_Fast: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, int8."""
+    Cortex_M33_HALE_Fast: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, int8."""
+    Cortex_M4_HALE_Fast: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, int8."""
+    Cortex_M7_HALE_Fast: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, int8."""
+    RH850_HALE_Fast: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, int8."""
+    Cortex_M4_HALE_Fast_fp32: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, fp32."""
+    Cortex_M7_HALE_Fast_fp32: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, fp32."""
+    RH850_HALE_Fast_fp32: ClassVar[NetworkCalibration]
+    """The same engine, in the build that Bosch calls max performance, fp32."""
+    Xtensa_LX7_ESP_NN: ClassVar[NetworkCalibration]
+    """Espressif's kernels in TFLite Micro on one of the two cores. The only published run gives the
+    share of the peak of both cores; the costs are the usual ones. One run gives no band."""
+    GPU_TensorRT: ClassVar[NetworkCalibration]
+    """ResNet-50 on A100, A100 PCIe, A30, A10, L4, L40S, H100 PCIe, T4 and Jetson Orin, with 1 to
+    2,048 images."""
+    GPU_Unmeasured: ClassVar[NetworkCalibration]
+    """For other networks, formats and devices, which have no run in the table."""
+
+class ProductCalibrations(Catalog):
+    A100_bf16: ClassVar[ProductCalibration]
+    """cuBLAS on A100 in 16 bits."""
+    B200_bf16: ClassVar[ProductCalibration]
+    """cuBLAS on B200 in 16 bits."""
+    B200_fp8: ClassVar[ProductCalibration]
+    """cuBLAS on B200 in 8 bits; the overhead includes the conversion of the input."""
+    H100_bf16: ClassVar[ProductCalibration]
+    """cuBLAS on H100 in 16 bits."""
+    H100_fp8: ClassVar[ProductCalibration]
+    """cuBLAS on H100 in 8 bits; the overhead includes the conversion of the input."""
+    H200_bf16: ClassVar[ProductCalibration]
+    """cuBLAS on H200 in 16 bits."""
+    H200_fp8: ClassVar[ProductCalibration]
+    """cuBLAS on H200 in 8 bits; the overhead includes the conversion of the input."""
+
+class LinkCalibrations(Catalog):
+    NVLink3: ClassVar[LinkCalibration]
+    """A100 servers. The switch cannot compute."""
+    NVLink4: ClassVar[LinkCalibration]
+    """H100 and H200 servers, which have the same links and switches."""
+    NVLink5: ClassVar[LinkCalibration]
+    """Servers of B200."""
+
+class Offers(Catalog):
+    AWS_H100: ClassVar[RentalOffer]
+    """p5.48xlarge, an eighth."""
+    AWS_H100_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    AWS_H200: ClassVar[RentalOffer]
+    """p5en.48xlarge, an eighth."""
+    AWS_H200_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    AWS_B200: ClassVar[RentalOffer]
+    """p6-b200.48xlarge, an eighth."""
+    AWS_A100_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    Lambda_H100: ClassVar[RentalOffer]
+    """One H100 SXM."""
+    Lambda_H100_PCIe: ClassVar[RentalOffer]
+    """One card."""
+    Lambda_A100_40GB: ClassVar[RentalOffer]
+    """One A100 of 40 GB."""
+    Modal_H100: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_A100: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_L40S: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_L4: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_T4: ClassVar[RentalOffer]
+    """By the second of use."""
+    RunPod_H100: ClassVar[RentalOffer]
+    """H100 SXM."""
+    Spheron_H200: ClassVar[RentalOffer]
+    """H200 SXM."""
+    Spheron_B200: ClassVar[RentalOffer]
+    """B200 SXM."""
+    Spheron_B200_Spot: ClassVar[RentalOffer]
+    """May be taken away."""
+    Spheron_GB200: ClassVar[RentalOffer]
+    """Half of 9.08 for a superchip of two GPUs."""
+    Packet_H200: ClassVar[RentalOffer]
+    """H200 SXM."""
+    Packet_B200: ClassVar[RentalOffer]
+    """B200 SXM."""
+    Packet_RTX_PRO_6000: ClassVar[RentalOffer]
+    """One card."""
+    Market_H200_1Y: ClassVar[RentalOffer]
+    """Typical market price."""
+    Market_H200_3Y: ClassVar[RentalOffer]
+    """Typical market price."""
+    TensorWave_MI300X: ClassVar[RentalOffer]
+    """One GPU."""
+    Vultr_MI300X: ClassVar[RentalOffer]
+    """One GPU."""
+    Azure_MI300X: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    Crusoe_MI300X_Spot: ClassVar[RentalOffer]
+    """May be taken away."""
+    TensorWave_MI325X: ClassVar[RentalOffer]
+    """One GPU."""
+    AWS_B300: ClassVar[RentalOffer]
+    """p6-b300.48xlarge, an eighth."""
+    AWS_B300_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    Oracle_B300: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    RunPod_B300: ClassVar[RentalOffer]
+    """One GPU."""
+    Nebius_B300: ClassVar[RentalOffer]
+    """One GPU."""
+    Oracle_GB300: ClassVar[RentalOffer]
+    """One of the GPUs of a rack."""
+    Oracle_MI355X: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    Vultr_MI355X: ClassVar[RentalOffer]
+    """An eighth of a virtual machine."""
+    DigitalOcean_MI350X_1Y: ClassVar[RentalOffer]
+    """Reserved for twelve months."""
+    Google_TPUv7x: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv7x_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv7x_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    AWS_Trainium2: ClassVar[RentalOffer]
+    """trn2.48xlarge, a sixteenth."""
+    AWS_A10G: ClassVar[RentalOffer]
+    """g5.2xlarge, with one card."""
+    Lambda_A100_PCIe_40GB: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_A100_PCIe: ClassVar[RentalOffer]
+    """One card."""
+    Oracle_A10: ClassVar[RentalOffer]
+    """One card."""
+    Hyperstack_L40: ClassVar[RentalOffer]
+    """One card."""
+    CoreWeave_A40: ClassVar[RentalOffer]
+    """One card, in the older cloud."""
+    CoreWeave_RTX_A6000: ClassVar[RentalOffer]
+    """One card, in the older cloud."""
+    DigitalOcean_RTX_6000_Ada: ClassVar[RentalOffer]
+    """One card."""
+    DigitalOcean_RTX_4000_Ada: ClassVar[RentalOffer]
+    """One card."""
+    Lambda_GH200: ClassVar[RentalOffer]
+    """One superchip."""
+    RunPod_H100_NVL: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_RTX_4090: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_RTX_5090: ClassVar[RentalOffer]
+    """One card."""

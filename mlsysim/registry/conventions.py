@@ -1,9 +1,9 @@
 """Counting rules, and the efficiency of the textbook model."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types import Entry, Source
+from mlsysim.core.types import Entry
 from mlsysim.core.units import Q_, Quantity
-from mlsysim.registry.sources.repositories import NCCL_TUNING_FILE
 
 __all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]
 
@@ -44,46 +44,9 @@ class Efficiency(Entry):
     value: float = number()
 
 
-_KAPLAN = Source(
-    title="Kaplan et al. (2020), Scaling Laws for Neural Language Models",
-    url="https://arxiv.org/abs/2001.08361",
-    locator="section 2.1",
-    checked="2026-11-20",
-)
-_KORTHIKANTI = Source(
-    title="Korthikanti et al. (2022), Reducing Activation Recomputation",
-    url="https://arxiv.org/abs/2205.05198",
-    locator="section 4: masks take a single byte per element",
-    checked="2026-11-20",
-)
-_FLASH = Source(
-    title="Dao (2023), FlashAttention-2",
-    url="https://arxiv.org/abs/2307.08691",
-    locator="section 3.1: the logsumexp, one 32-bit number",
-    checked="2026-11-20",
-)
-_MEGATRON = Source(
-    title="Shoeybi et al. (2019), Megatron-LM",
-    url="https://arxiv.org/abs/1909.08053",
-    locator="section 3, Figure 4",
-    checked="2026-11-20",
-)
-_ZERO = Source(
-    title="Rajbhandari et al. (2020), ZeRO",
-    url="https://arxiv.org/abs/1910.02054",
-    locator="section 3.1",
-    checked="2026-11-20",
-)
-_NCCL = Source(
-    title="NCCL, tuning model",
-    url=NCCL_TUNING_FILE,
-    locator="ncclTopoTuneModel, NCCL_ALGO_TREE",
-    checked="2026-11-22",
-)
-
 CONVENTIONS = Conventions(
     name="Conventions",
-    source=_KAPLAN,
+    source=cite("kaplan_counting"),
     flops_per_mac=Q_(2, "flop"),
     mask_bytes=Q_(1, "byte"),
     statistic_bytes=Q_(4, "byte"),
@@ -92,26 +55,19 @@ CONVENTIONS = Conventions(
     master_bytes=Q_(4, "byte"),
     tree_share=0.92,
     field_sources={
-        "mask_bytes": _KORTHIKANTI,
-        "statistic_bytes": _FLASH,
-        "forward_all_reduces": _MEGATRON,
-        "moment_bytes": _ZERO,
-        "master_bytes": _ZERO,
-        "tree_share": _NCCL,
+        "mask_bytes": cite("korthikanti_masks"),
+        "statistic_bytes": cite("dao_statistic"),
+        "forward_all_reduces": cite("megatron_all_reduces"),
+        "moment_bytes": cite("rajbhandari_states"),
+        "master_bytes": cite("rajbhandari_states"),
+        "tree_share": cite("nccl_trees"),
     },
 )
 """Counting rules that the literature shares."""
 
 TEXTBOOK_EFFICIENCY = Efficiency(
     name="Textbook efficiency",
-    source=Source(
-        title="Narayanan et al. (2021), Efficient Large-Scale Language Model Training",
-        url="https://arxiv.org/abs/2104.04473",
-        locator="Table 1: 43 to 52% of peak",
-        checked="2026-11-20",
-        note="a round number in the published range, not fitted; the published shares refer to "
-        "whole steps and count recomputed operations",
-    ),
+    source=cite("textbook_efficiency"),
     value=0.5,
     estimated=frozenset({"value"}),
 )

@@ -1,10 +1,10 @@
 """Infrastructure: power grids, racks and data centers."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Datacenter, Rack
 from mlsysim.core.units import Q_
-from mlsysim.registry.grids import Grids
-from mlsysim.registry.sources import infrastructure as src
+from mlsysim.registry.catalogs import Grids
 
 __all__ = ["Infra"]
 
@@ -14,8 +14,8 @@ class Racks(Catalog):
 
     Air_Cooled = Rack(
         name="Traditional, air-cooled",
-        source=src.RACK_DENSITY,
-        field_sources={"pue": src.UPTIME_2025},
+        source=cite("rack_density"),
+        field_sources={"pue": cite("uptime_2025")},
         power=Q_(10, "kW"),
         cooling="air",
         pue=1.54,
@@ -24,8 +24,8 @@ class Racks(Catalog):
 
     Liquid_Cooled = Rack(
         name="AI, liquid-cooled",
-        source=src.NVL72_RACK,
-        field_sources={"pue": src.LIQUID_COOLING},
+        source=cite("nvl72_rack"),
+        field_sources={"pue": cite("liquid_cooling")},
         estimated=frozenset({"pue"}),
         power=Q_(120, "kW"),
         cooling="liquid",
@@ -39,7 +39,7 @@ class Datacenters(Catalog):
 
     Hyperscale_US = Datacenter(
         name="Hyperscale, United States",
-        source=src.META_DATACENTERS,
+        source=cite("meta_datacenters"),
         grid=Grids.US_Avg,
         pue=1.09,
         wue=Q_(0.26, "L/kWh"),
@@ -48,7 +48,7 @@ class Datacenters(Catalog):
 
     Hyperscale_Quebec = Datacenter(
         name="Hyperscale, Québec",
-        source=src.GOOGLE_PUE,
+        source=cite("google_pue"),
         estimated=frozenset({"pue", "wue"}),
         grid=Grids.Quebec,
         pue=1.09,
@@ -59,8 +59,8 @@ class Datacenters(Catalog):
 
     Nordic_Free_Cooling = Datacenter(
         name="Nordic, free cooling",
-        source=src.MICROSOFT_SWEDEN,
-        field_sources={"wue": src.MICROSOFT_SWEDEN_WATER},
+        source=cite("microsoft_sweden"),
+        field_sources={"wue": cite("microsoft_sweden_water")},
         estimated=frozenset({"pue", "wue"}),
         grid=Grids.Norway,
         pue=1.16,
@@ -71,8 +71,8 @@ class Datacenters(Catalog):
 
     Colocation_Poland = Datacenter(
         name="Colocation, Poland",
-        source=src.UPTIME_2025,
-        field_sources={"wue": src.LBNL_2024},
+        source=cite("uptime_2025"),
+        field_sources={"wue": cite("lbnl_2024")},
         estimated=frozenset({"pue", "wue"}),
         grid=Grids.Poland,
         pue=1.54,

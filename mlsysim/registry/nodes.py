@@ -1,12 +1,11 @@
 """Nodes: servers, racks with one domain of fast links, and pods."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Node
 from mlsysim.core.units import Q_
+from mlsysim.registry.catalogs import Links
 from mlsysim.registry.hardware import Hardware
-from mlsysim.registry.links import Links
-from mlsysim.registry.sources import amd, cards, hardware
-from mlsysim.registry.sources import systems as src
 
 __all__ = ["Nodes"]
 
@@ -16,11 +15,11 @@ class Nodes(Catalog):
 
     DGX_H100 = Node(
         name="DGX H100",
-        source=src.DGX_H100_REFERENCE,
+        source=cite("dgx_h100_reference"),
         field_sources={
-            "scale_up": src.NVLINK,
-            "power": src.DGX_H100_POWER,
-            "unit_price": src.DGX_H100_PRICE,
+            "scale_up": cite("nvlink"),
+            "power": cite("dgx_h100_power"),
+            "unit_price": cite("dgx_h100_price"),
         },
         estimated=frozenset({"unit_price"}),
         accelerator=Hardware.H100,
@@ -34,10 +33,10 @@ class Nodes(Catalog):
 
     DGX_A100 = Node(
         name="DGX A100",
-        source=src.DGX_A100_NETWORK,
+        source=cite("dgx_a100_network"),
         field_sources={
-            "scale_up": src.NVLINK,
-            "power": src.DGX_A100_POWER,
+            "scale_up": cite("nvlink"),
+            "power": cite("dgx_a100_power"),
         },
         accelerator=Hardware.A100,
         accelerators_per_node=8,
@@ -49,11 +48,11 @@ class Nodes(Catalog):
 
     DGX_A100_40GB = Node(
         name="DGX A100 40GB",
-        source=src.DGX_A100_NETWORK,
+        source=cite("dgx_a100_network"),
         field_sources={
-            "scale_up": src.NVLINK,
-            "power": src.DGX_A100_POWER,
-            "unit_price": src.DGX_A100_PRICE,
+            "scale_up": cite("nvlink"),
+            "power": cite("dgx_a100_power"),
+            "unit_price": cite("dgx_a100_price"),
         },
         estimated=frozenset({"unit_price"}),
         accelerator=Hardware.A100_40GB,
@@ -67,10 +66,10 @@ class Nodes(Catalog):
 
     HGX_H200 = Node(
         name="HGX H200",
-        source=src.DGX_H100_REFERENCE,
+        source=cite("dgx_h100_reference"),
         field_sources={
-            "scale_up": src.NVLINK,
-            "power": src.DGX_H100_POWER,
+            "scale_up": cite("nvlink"),
+            "power": cite("dgx_h100_power"),
         },
         estimated=frozenset({"power"}),
         accelerator=Hardware.H200,
@@ -84,10 +83,10 @@ class Nodes(Catalog):
 
     DGX_B200 = Node(
         name="DGX B200",
-        source=src.DGX_BLACKWELL,
+        source=cite("dgx_blackwell"),
         field_sources={
-            "scale_up": src.NVLINK5,
-            "power": src.DGX_BLACKWELL_POWER,
+            "scale_up": cite("nvlink5"),
+            "power": cite("dgx_blackwell_power"),
         },
         accelerator=Hardware.B200,
         accelerators_per_node=8,
@@ -100,10 +99,10 @@ class Nodes(Catalog):
 
     DGX_B300 = Node(
         name="DGX B300",
-        source=src.DGX_BLACKWELL,
+        source=cite("dgx_blackwell"),
         field_sources={
-            "scale_up": src.NVLINK5,
-            "power": src.DGX_BLACKWELL_POWER,
+            "scale_up": cite("nvlink5"),
+            "power": cite("dgx_blackwell_power"),
         },
         accelerator=Hardware.B300,
         accelerators_per_node=8,
@@ -115,11 +114,11 @@ class Nodes(Catalog):
 
     GB200_NVL72 = Node(
         name="GB200 NVL72",
-        source=src.GB200_NETWORK,
+        source=cite("gb200_network"),
         field_sources={
-            "scale_up": src.NVLINK5,
-            "power": src.GB200_POWER,
-            "unit_price": src.GB200_PRICE,
+            "scale_up": cite("nvlink5"),
+            "power": cite("gb200_power"),
+            "unit_price": cite("gb200_price"),
         },
         estimated=frozenset({"power", "unit_price"}),
         accelerator=Hardware.GB200,
@@ -134,10 +133,10 @@ class Nodes(Catalog):
 
     GB300_NVL72 = Node(
         name="GB300 NVL72",
-        source=src.GB300_NETWORK,
+        source=cite("gb300_network"),
         field_sources={
-            "scale_up": src.NVLINK5,
-            "power": src.GB300_POWER,
+            "scale_up": cite("nvlink5"),
+            "power": cite("gb300_power"),
         },
         estimated=frozenset({"power"}),
         accelerator=Hardware.GB300,
@@ -151,7 +150,7 @@ class Nodes(Catalog):
 
     VR_NVL72 = Node(
         name="Vera Rubin NVL72",
-        source=cards.VERA_RUBIN_NVL72,
+        source=cite("vera_rubin_nvl72"),
         accelerator=Hardware.Rubin,
         accelerators_per_node=72,
         devices_per_host=4,
@@ -162,7 +161,7 @@ class Nodes(Catalog):
 
     Helios = Node(
         name="AMD Helios",
-        source=amd.HELIOS,
+        source=cite("helios"),
         accelerator=Hardware.MI455X,
         accelerators_per_node=72,
         devices_per_host=4,
@@ -173,8 +172,8 @@ class Nodes(Catalog):
 
     Grand_Teton = Node(
         name="Grand Teton",
-        source=hardware.H100_HBM2E,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("h100_hbm2e"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H100_HBM2e,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -184,7 +183,7 @@ class Nodes(Catalog):
 
     HGX_H800 = Node(
         name="HGX H800",
-        source=src.H800_SERVER,
+        source=cite("h800_server"),
         accelerator=Hardware.H800,
         accelerators_per_node=8,
         scale_up=Links.NVLink4_H800,
@@ -196,8 +195,8 @@ class Nodes(Catalog):
 
     HGX_H20 = Node(
         name="HGX H20",
-        source=hardware.H20_TWEAKTOWN,
-        field_sources={"nics_per_node": src.DGX_H100_REFERENCE},
+        source=cite("h20_tweaktown"),
+        field_sources={"nics_per_node": cite("dgx_h100_reference")},
         accelerator=Hardware.H20,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -208,8 +207,8 @@ class Nodes(Catalog):
 
     H100_PCIe_Server = Node(
         name="Server of H100 PCIe",
-        source=hardware.H100_PCIE,
-        field_sources={"scale_up": src.PCIE},
+        source=cite("h100_pcie"),
+        field_sources={"scale_up": cite("pcie")},
         accelerator=Hardware.H100_PCIe,
         accelerators_per_node=8,
         scale_up=Links.PCIe5,
@@ -221,8 +220,8 @@ class Nodes(Catalog):
 
     H200_NVL_Server = Node(
         name="Server of H200 NVL",
-        source=hardware.H200_NVL,
-        field_sources={"nics_per_node": src.DGX_H100_REFERENCE},
+        source=cite("h200_nvl"),
+        field_sources={"nics_per_node": cite("dgx_h100_reference")},
         accelerator=Hardware.H200_NVL,
         accelerators_per_node=4,
         scale_up=Links.NVLink4,
@@ -233,8 +232,8 @@ class Nodes(Catalog):
 
     MI300X_Platform = Node(
         name="MI300X Platform",
-        source=amd.VLLM_CLUSTER,
-        field_sources={"scale_up": src.AMD_LINKS},
+        source=cite("vllm_cluster"),
+        field_sources={"scale_up": cite("amd_links")},
         accelerator=Hardware.MI300X,
         accelerators_per_node=8,
         scale_up=Links.InfinityFabric3,
@@ -244,8 +243,8 @@ class Nodes(Catalog):
 
     MI325X_Platform = Node(
         name="MI325X Platform",
-        source=amd.VLLM_CLUSTER,
-        field_sources={"scale_up": src.AMD_LINKS},
+        source=cite("vllm_cluster"),
+        field_sources={"scale_up": cite("amd_links")},
         accelerator=Hardware.MI325X,
         accelerators_per_node=8,
         scale_up=Links.InfinityFabric3,
@@ -255,7 +254,7 @@ class Nodes(Catalog):
 
     MI350X_Platform = Node(
         name="MI350X Platform",
-        source=amd.SGLANG_CLUSTER,
+        source=cite("sglang_cluster"),
         accelerator=Hardware.MI350X,
         accelerators_per_node=8,
         scale_up=Links.InfinityFabric4,
@@ -267,7 +266,7 @@ class Nodes(Catalog):
 
     MI355X_Platform = Node(
         name="MI355X Platform",
-        source=amd.SGLANG_CLUSTER,
+        source=cite("sglang_cluster"),
         accelerator=Hardware.MI355X,
         accelerators_per_node=8,
         scale_up=Links.InfinityFabric4,
@@ -277,8 +276,8 @@ class Nodes(Catalog):
 
     TPUv5p_Pod = Node(
         name="TPU v5p pod",
-        source=hardware.CLOUD_TPU_V5P,
-        field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
+        source=cite("cloud_tpu_v5p"),
+        field_sources={"nics_per_node": cite("cloud_tpu_v7x")},
         accelerator=Hardware.TPUv5p,
         accelerators_per_node=8_960,
         devices_per_host=4,
@@ -291,8 +290,8 @@ class Nodes(Catalog):
 
     TPUv6e_Pod = Node(
         name="TPU v6e pod",
-        source=hardware.CLOUD_TPU_V6E,
-        field_sources={"nics_per_node": hardware.CLOUD_TPU_V7X},
+        source=cite("cloud_tpu_v6e"),
+        field_sources={"nics_per_node": cite("cloud_tpu_v7x")},
         accelerator=Hardware.TPUv6e,
         accelerators_per_node=256,
         devices_per_host=8,
@@ -305,7 +304,7 @@ class Nodes(Catalog):
 
     TPUv7x_Pod = Node(
         name="TPU7x pod",
-        source=hardware.CLOUD_TPU_V7X,
+        source=cite("cloud_tpu_v7x"),
         accelerator=Hardware.TPUv7x,
         accelerators_per_node=9_216,
         devices_per_host=4,
@@ -318,8 +317,8 @@ class Nodes(Catalog):
 
     DGX2_V100 = Node(
         name="DGX-2",
-        source=src.DGX_2,
-        field_sources={"scale_up": src.NVLINK5},
+        source=cite("dgx_2"),
+        field_sources={"scale_up": cite("nvlink5")},
         accelerator=Hardware.V100,
         accelerators_per_node=16,
         scale_up=Links.NVLink2,
@@ -329,7 +328,7 @@ class Nodes(Catalog):
 
     L40S_Server = Node(
         name="Server of L40S",
-        source=cards.L40S_AIC,
+        source=cite("l40s_aic"),
         accelerator=Hardware.L40S,
         accelerators_per_node=8,
         scale_up=Links.PCIe4,
@@ -339,7 +338,7 @@ class Nodes(Catalog):
 
     RTX_PRO_6000_Server = Node(
         name="Server of RTX PRO 6000",
-        source=cards.RTX_PRO_6000_AIC,
+        source=cite("rtx_pro_6000_aic"),
         accelerator=Hardware.RTX_PRO_6000,
         accelerators_per_node=8,
         scale_up=Links.PCIe5,
@@ -350,7 +349,7 @@ class Nodes(Catalog):
 
     MI250_Server = Node(
         name="Server of MI250",
-        source=amd.MI250_LINKS,
+        source=cite("mi250_links"),
         accelerator=Hardware.MI250,
         accelerators_per_node=4,
         scale_up=Links.InfinityFabric2,
@@ -362,8 +361,8 @@ class Nodes(Catalog):
 
     Max_1550_Server = Node(
         name="Server of Data Center GPU Max 1550",
-        source=cards.MAX_1550,
-        field_sources={"scale_up": src.PCIE},
+        source=cite("max_1550"),
+        field_sources={"scale_up": cite("pcie")},
         accelerator=Hardware.Max_1550,
         accelerators_per_node=4,
         scale_up=Links.PCIe5,
@@ -374,7 +373,7 @@ class Nodes(Catalog):
 
     Gaudi2_Server = Node(
         name="Server of Gaudi 2",
-        source=cards.GAUDI_PORTS,
+        source=cite("gaudi_ports"),
         accelerator=Hardware.Gaudi2,
         accelerators_per_node=8,
         scale_up=Links.Gaudi2_Ethernet,
@@ -385,7 +384,7 @@ class Nodes(Catalog):
 
     Gaudi3_Server = Node(
         name="Server of Gaudi 3",
-        source=cards.GAUDI_PORTS,
+        source=cite("gaudi_ports"),
         accelerator=Hardware.Gaudi3,
         accelerators_per_node=8,
         scale_up=Links.Gaudi3_Ethernet,
@@ -396,8 +395,8 @@ class Nodes(Catalog):
 
     Trn2 = Node(
         name="AWS trn2",
-        source=cards.TRAINIUM2,
-        field_sources={"scale_up": cards.BEKMAN_LINKS, "nics_per_node": src.EFA},
+        source=cite("trainium2"),
+        field_sources={"scale_up": cite("bekman_links"), "nics_per_node": cite("efa")},
         accelerator=Hardware.Trainium2,
         accelerators_per_node=16,
         scale_up=Links.NeuronLink3,
@@ -408,8 +407,8 @@ class Nodes(Catalog):
 
     P5 = Node(
         name="AWS p5",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H100,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -419,8 +418,8 @@ class Nodes(Catalog):
 
     P5en = Node(
         name="AWS p5en",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H200,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -430,8 +429,8 @@ class Nodes(Catalog):
 
     P6_B200 = Node(
         name="AWS p6-b200",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK5},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink5")},
         accelerator=Hardware.B200,
         accelerators_per_node=8,
         scale_up=Links.NVLink5,
@@ -441,8 +440,8 @@ class Nodes(Catalog):
 
     P6_B300 = Node(
         name="AWS p6-b300",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK5},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink5")},
         accelerator=Hardware.B300,
         accelerators_per_node=8,
         scale_up=Links.NVLink5,
@@ -452,8 +451,8 @@ class Nodes(Catalog):
 
     P5e = Node(
         name="AWS p5e",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H200,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -463,8 +462,8 @@ class Nodes(Catalog):
 
     P4d = Node(
         name="AWS p4d",
-        source=src.EFA,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("efa"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.A100_40GB,
         accelerators_per_node=8,
         scale_up=Links.NVLink3,
@@ -474,8 +473,8 @@ class Nodes(Catalog):
 
     A3_Mega = Node(
         name="Google A3 Mega",
-        source=src.GOOGLE_A3,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("google_a3"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H100,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -485,8 +484,8 @@ class Nodes(Catalog):
 
     A3_High = Node(
         name="Google A3 High",
-        source=src.GOOGLE_A3,
-        field_sources={"scale_up": src.NVLINK},
+        source=cite("google_a3"),
+        field_sources={"scale_up": cite("nvlink")},
         accelerator=Hardware.H100,
         accelerators_per_node=8,
         scale_up=Links.NVLink4,
@@ -496,7 +495,7 @@ class Nodes(Catalog):
 
     TPUv5e_Pod = Node(
         name="TPU v5e pod",
-        source=cards.CLOUD_TPU_V5E,
+        source=cite("cloud_tpu_v5e"),
         accelerator=Hardware.TPUv5e,
         accelerators_per_node=256,
         devices_per_host=8,

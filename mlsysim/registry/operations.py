@@ -3,10 +3,10 @@
 These are the defaults of the solvers for sustainability, economics and reliability.
 """
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Accelerator, Entry, Node
 from mlsysim.core.units import Q_, Quantity
-from mlsysim.registry.sources import operations as src
 
 __all__ = [
     "CHAT_LENGTHS",
@@ -135,8 +135,8 @@ class LengthVariation(Entry):
 
 POWER_DRAW = PowerDraw(
     name="Power draw",
-    source=src.MODEL_CARDS,
-    field_sources={"idle_share": src.IDLE_POWER, "host_share": src.NODE_POWER},
+    source=cite("model_cards"),
+    field_sources={"idle_share": cite("idle_power"), "host_share": cite("node_power")},
     estimated=frozenset({"utilization", "idle_share", "host_share"}),
     utilization=1.0,
     idle_share=0.1,
@@ -146,8 +146,8 @@ POWER_DRAW = PowerDraw(
 
 POWER_DRAW_BLACKWELL = PowerDraw(
     name="Power draw, Blackwell",
-    source=src.MODEL_CARDS,
-    field_sources={"idle_share": src.B200_IDLE, "host_share": src.NODE_POWER},
+    source=cite("model_cards"),
+    field_sources={"idle_share": cite("b200_idle"), "host_share": cite("node_power")},
     estimated=frozenset({"utilization", "idle_share", "host_share"}),
     utilization=1.0,
     idle_share=0.165,
@@ -157,8 +157,8 @@ POWER_DRAW_BLACKWELL = PowerDraw(
 
 EMBODIED_CARBON = EmbodiedCarbon(
     name="Embodied carbon",
-    source=src.HGX_H100_CARBON,
-    field_sources={"host": src.ECOLOGITS},
+    source=cite("hgx_h100_carbon"),
+    field_sources={"host": cite("ecologits")},
     estimated=frozenset({"device", "host"}),
     device=Q_(164, "kg"),
     host=Q_(5700, "kg"),
@@ -168,8 +168,8 @@ figures."""
 
 EMBODIED_BLACKWELL = EmbodiedCarbon(
     name="Embodied carbon, Blackwell",
-    source=src.HGX_B200_CARBON,
-    field_sources={"host": src.ECOLOGITS},
+    source=cite("hgx_b200_carbon"),
+    field_sources={"host": cite("ecologits")},
     estimated=frozenset({"device", "host"}),
     device=Q_(284, "kg"),
     host=Q_(5700, "kg"),
@@ -178,8 +178,8 @@ EMBODIED_BLACKWELL = EmbodiedCarbon(
 
 EMBODIED_TRAY = EmbodiedCarbon(
     name="Embodied carbon, tray of a rack",
-    source=src.HGX_B200_CARBON,
-    field_sources={"host": src.ECOLOGITS},
+    source=cite("hgx_b200_carbon"),
+    field_sources={"host": cite("ecologits")},
     estimated=frozenset({"device", "host"}),
     device=Q_(284, "kg"),
     host=Q_(2850, "kg"),
@@ -190,8 +190,8 @@ are not counted."""
 
 OWNERSHIP = Ownership(
     name="Ownership",
-    source=src.ECOLOGITS_LIFE,
-    field_sources={"maintenance_rate": src.MAINTENANCE, "kwh_price": src.EIA_2024},
+    source=cite("ecologits_life"),
+    field_sources={"maintenance_rate": cite("maintenance"), "kwh_price": cite("eia_2024")},
     estimated=frozenset({"service_life", "maintenance_rate", "kwh_price"}),
     service_life=Q_(3, "year"),
     maintenance_rate=Q_(0.05, "1/year"),
@@ -201,7 +201,7 @@ OWNERSHIP = Ownership(
 
 INTERRUPTIONS = FailureRecord(
     name="Llama 3 405B",
-    source=src.LLAMA3,
+    source=cite("llama3"),
     devices=16_384,
     duration=Q_(54, "day"),
     interruptions=419,
@@ -210,8 +210,8 @@ INTERRUPTIONS = FailureRecord(
 
 RECOVERY = Recovery(
     name="Recovery",
-    source=src.RESEARCH_CLUSTERS,
-    field_sources={"storage_bandwidth": src.LLAMA3_STORAGE},
+    source=cite("research_clusters"),
+    field_sources={"storage_bandwidth": cite("llama3_storage")},
     estimated=frozenset({"restart_time", "storage_bandwidth"}),
     restart_time=Q_(10, "minute"),
     storage_bandwidth=Q_(122, "MB/s"),
@@ -220,7 +220,7 @@ RECOVERY = Recovery(
 
 CHAT_LENGTHS = LengthVariation(
     name="Lengths of conversations",
-    source=src.AZURE_CONVERSATIONS,
+    source=cite("azure_conversations"),
     input_variation=0.96,
     output_variation=0.77,
 )

@@ -1,12 +1,11 @@
 """Systems: links, nodes, clusters, rents, and the tiers in which models are deployed."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import DeploymentTier, Fleet
 from mlsysim.core.units import Q_
-from mlsysim.registry.links import Fabrics, Links
+from mlsysim.registry.catalogs import Fabrics, Links, Offers
 from mlsysim.registry.nodes import Nodes
-from mlsysim.registry.offers import Offers
-from mlsysim.registry.sources import systems as src
 
 __all__ = ["Systems"]
 
@@ -37,7 +36,7 @@ class Clusters(Catalog):
         node=Nodes.DGX_A100,
         count=384,
         fabric=Fabrics.InfiniBand_HDR,
-        source=src.SELENE,
+        source=cite("selene"),
         note="NVIDIA's own cluster, on which Megatron-LM was measured up to 3,072 GPUs.",
     )
     """3,072 A100 with 80 GB on InfiniBand HDR, used in Megatron-LM's largest run."""
@@ -47,7 +46,7 @@ class Clusters(Catalog):
         node=Nodes.DGX_H100,
         count=3072,
         fabric=Fabrics.RoCE_400G,
-        source=src.META_24K,
+        source=cite("meta_24k"),
         note="One of the two clusters on which Llama 3 was trained. Racks of Grand Teton with H100 "
         "of 80 GB; the node is the DGX H100, which has the same GPUs, links and ports.",
     )
@@ -59,7 +58,7 @@ class Clusters(Catalog):
         node=Nodes.HGX_H800,
         count=256,
         fabric=Fabrics.InfiniBand_NDR,
-        source=src.H800_SERVER,
+        source=cite("h800_server"),
         note="The cluster on which DeepSeek-V3 was trained.",
     )
     """2,048 H800 on a fat tree of InfiniBand with several planes."""
@@ -70,7 +69,7 @@ class Tiers(Catalog):
 
     Cloud = DeploymentTier(
         name="Cloud",
-        source=src.TIER_BUDGETS,
+        source=cite("tier_budgets"),
         estimated=frozenset({"memory", "power", "latency"}),
         memory=Q_(80, "GB"),
         power=Q_(700, "W"),
@@ -80,7 +79,7 @@ class Tiers(Catalog):
 
     Edge = DeploymentTier(
         name="Edge",
-        source=src.TIER_BUDGETS,
+        source=cite("tier_budgets"),
         estimated=frozenset({"memory", "power", "latency"}),
         memory=Q_(16, "GB"),
         power=Q_(25, "W"),
@@ -90,7 +89,7 @@ class Tiers(Catalog):
 
     Mobile = DeploymentTier(
         name="Mobile",
-        source=src.TIER_BUDGETS,
+        source=cite("tier_budgets"),
         estimated=frozenset({"memory", "power", "latency"}),
         memory=Q_(8, "GB"),
         power=Q_(5, "W"),
@@ -100,7 +99,7 @@ class Tiers(Catalog):
 
     Tiny = DeploymentTier(
         name="Tiny",
-        source=src.TIER_BUDGETS,
+        source=cite("tier_budgets"),
         estimated=frozenset({"memory", "power", "latency"}),
         memory=Q_(512, "KiB"),
         power=Q_(100, "mW"),

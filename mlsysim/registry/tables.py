@@ -1,28 +1,34 @@
 """Rows of data files, which are read when a row is first needed.
 
-Flat tables are CSV files with a row in each line. Constants that programs fit are TOML files, which
-these programs write. The fields of the record class are the schema: other names are errors.
+Flat tables are CSV files with a row in each line: its name, its fields (``bandwidth [GB/s]``), the
+keys of its source and of the sources of single fields (``source of latency``), the fields that are
+estimates, and a note. Constants that programs fit are TOML files, which these programs write. The
+fields of the record class are the schema: other names are errors.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from mlsysim.core.catalog import Deferred
+from mlsysim.core.bibliography import cite
+from mlsysim.core.catalog import Catalog, Deferred
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.fields import priors, units_of
 from mlsysim.core.types import Entry, Source
 from mlsysim.core.units import Q_
 
-__all__ = ["DATA", "constants", "read_toml"]
+__all__ = ["DATA", "constants", "read_toml", "table"]
 
 Row = TypeVar("Row", bound=Entry)
 
 DATA = files("mlsysim.registry") / "data"
+_SOURCE_OF = "source of "
+_ABOUT = frozenset({"note", "source", "parent", "inherited", "runs", "run_count"})
+"""Keys of a row that are not fields of its record."""
 
 
 @functools.cache
@@ -31,6 +37,101 @@ def read_toml(file: str) -> Mapping[str, Any]:
     import tomllib  # takes 4 ms, and most questions need no file
 
     return tomllib.loads((DATA / file).read_text(encoding="utf-8"))
+
+
+def table(
+    file: str, kind: type[Row], **catalogs: type[Catalog]
+) -> Callable[[], Mapping[str, Deferred[Row]]]:
+    """Return a reader of a CSV file.
+
+    Parameters
+    ----------
+    file
+        Its name.
+    kind
+        The class of its rows.
+    catalogs
+        For each field that holds a row of another catalog, this catalog.
+    """
+
+    @functools.cache
+    def read() -> Mapping[str, Deferred[Row]]:
+        import csv  # pages that need no table do not load it
+
+        head, *lines = csv.reader((DATA / file).read_text(encoding="utf-8").splitlines())
+        columns = [_column(file, title, kind) for title in head]
+        rows: dict[str, Deferred[Row]] = {}
+        for line in lines:
+            cells = dict(zip(head, line, strict=True))
+            make = functools.partial(_record, kind, columns, line, catalogs)
+            rows[cells["row"]] = Deferred(make, cells.get("note", ""))
+        return rows
+
+    return read
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Its title, without a unit.
+    unit : str
+        Unit of its numbers; empty if they have none.
+    kind : {"text", "name", "number", "numbers", "about"}
+        What it holds. A name is text that may be empty; all columns but fields are about the row.
+    """
+
+    name: str
+    unit: str
+    kind: str
+
+
+def _column(file: str, title: str, kind: type[Any]) -> _Column:
+    """Read the title of a column."""
+    name, _, unit = title.removesuffix("]").partition(" [")
+    if name in ("row", "note", "source", "estimated") or name.startswith(_SOURCE_OF):
+        return _Column(name, "", "about")
+    known = {item.name: item for item in fields(kind)}
+    if name not in known:
+        raise UnknownEntryError.build(name, f"{file}: column", known)
+    if "unit" in known[name].metadata:
+        return _Column(name, unit, "number")
+    if str(known[name].type).startswith("tuple[float"):
+        return _Column(name, "", "numbers")
+    return _Column(name, "", "name" if known[name].default is MISSING else "text")
+
+
+def _record(
+    kind: type[Row], columns: list[_Column], line: list[str], catalogs: Mapping[str, type[Catalog]]
+) -> Row:
+    """Create the record of a line. An empty cell leaves its field at the default."""
+    values: dict[str, Any] = {}
+    sources: dict[str, Source] = {}
+    for column, cell in zip(columns, line, strict=True):
+        if not cell and column.kind != "name":
+            continue
+        if column.name.startswith(_SOURCE_OF):
+            sources[column.name.removeprefix(_SOURCE_OF)] = cite(cell)
+        elif column.name == "source":
+            values["source"] = cite(cell)
+        elif column.name == "estimated":
+            values["estimated"] = frozenset(cell.split())
+        elif column.name in catalogs:
+            values[column.name] = catalogs[column.name][cell]
+        elif column.kind == "number":
+            values[column.name] = Q_(_number(cell), column.unit) if column.unit else _number(cell)
+        elif column.kind == "numbers":
+            values[column.name] = tuple(_number(part) for part in cell.split())
+        elif column.kind in ("name", "text"):
+            values[column.name] = cell
+    return kind(**values, field_sources=sources)
+
+
+def _number(text: str) -> float:
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def constants(file: str, kind: type[Row]) -> Callable[[], Mapping[str, Deferred[Row]]]:
@@ -80,8 +181,7 @@ class _Constants:
         about = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in entry.items()
-            if name not in ("source", "parent", "inherited", "runs", "note")
-            and name not in self.sources
+            if name not in _ABOUT and name not in self.sources
         }
         for name in (*about, *values):
             if name not in self.names:
@@ -138,10 +238,13 @@ class _Constants:
 
     def source(self, origin: str, key: str) -> Source:
         """Return a source; that of a fit names the runs of the row."""
-        about = {name: text for name, text in self.sources[origin].items() if name != "estimated"}
-        if "{runs}" in about.get("locator", ""):
-            about["locator"] = about["locator"].format(runs=self.rows[key]["runs"])
-        return Source(**about)
+        return Source(
+            **{
+                name: text.format_map(self.rows[key])
+                for name, text in self.sources[origin].items()
+                if name != "estimated"
+            }
+        )
 
 
 def _edges(section: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -1,10 +1,11 @@
-"""Write the files of fitted constants in ``mlsysim/registry/data``."""
+"""Write fitted constants to the files in ``mlsysim/registry/data``."""
 
 from __future__ import annotations
 
+import csv
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,42 @@ def write_rows(file: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     content["rows"] = {key: {**row, **rows.get(key, {})} for key, row in content["rows"].items()}
     (DATA / file).write_text(toml_text(content), encoding="utf-8")
     read_toml.cache_clear()
+
+
+def write_cells(file: str, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> None:
+    """Change numbers in a table, in rows that are given by their engine, core and format."""
+    path = DATA / file
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for row in rows:
+        numbers = cells.get((row["engine"], row["core"], row["precision"]), {})
+        row.update({title: str(value) for title, value in numbers.items()})
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def hierarchical(
+    row: Mapping[str, Any], constants: Mapping[str, float], determined: Collection[str]
+) -> dict[str, Any]:
+    """Return the sections of a machine or a framework: `fitted`, and `population`.
+
+    Constants that its runs do not determine follow from the other machines or frameworks. Those
+    that the fit does not contain stay as they are.
+    """
+    elsewhere = {
+        name
+        for key, section in row.items()
+        if isinstance(section, Mapping) and key not in ("fitted", "population")
+        for name in section
+    }
+    mine = {name: value for name, value in constants.items() if name not in elsewhere}
+    unfitted = {name: v for name, v in row.get("population", {}).items() if name not in mine}
+    return {
+        "fitted": {name: value for name, value in mine.items() if name in determined},
+        "population": unfitted | {n: value for n, value in mine.items() if n not in determined},
+    }
 
 
 def with_bands(constants: Mapping[str, float], edges: Mapping[str, float]) -> dict[str, Any]:

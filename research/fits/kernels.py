@@ -2,8 +2,8 @@
 
 Reads the measured kernels in ``research/measurements/kernels.csv``. Only rows marked ``calibrate``
 are fitted; rows marked ``check`` are held out, and their errors are reported. The fit evaluates the
-formulas on arrays of all rows. Prints the rows of ``mlsysim/registry/calibration/kernels.py`` and
-the errors on both splits.
+formulas on arrays of all rows. Writes the constants to ``kernel_products.toml`` and
+``kernel_links.toml`` in ``mlsysim/registry/data``, and prints the errors on both splits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from research import MEASUREMENTS
+from research.fits.files import write_rows
 from research.readers.kernels import (
     Collective,
     Product,
@@ -155,27 +156,26 @@ def link_fits() -> list[Fit]:
     return fits
 
 
-def literal(fit: Fit) -> str:
-    """Write a fit as keyword arguments, times in microseconds."""
+def row_of(fit: Fit) -> dict[str, Any]:
+    """Return what a fit determines of a row of the registry, times in microseconds."""
     times = {"overhead", "start", "hop_latency", "segment_time", "switch_start"}
-    words = [
-        f"{name}={_round(1e6 * value if name in times else value)}"
+    constants = {
+        name: float(f"{1e6 * value if name in times else value:.3g}")
         for name, value in fit.constants.items()
         if value == value
-    ]
-    return f"{fit.key}: {fit.rows} rows, {', '.join(words)}"
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")
+    }
+    return {"run_count": fit.rows, "fitted": constants}
 
 
 def main() -> None:
-    """Fit everything and print it."""
-    for fit in product_fits() + link_fits():
-        sizes = np.abs(fit.errors)
-        print(literal(fit))
-        print(f"    check: n {len(sizes)}, MAPE {sizes.mean():.1f}%, median {np.median(sizes):.1f}")
+    """Fit everything, write it, and print the errors."""
+    for file, fits in (("kernel_products", product_fits()), ("kernel_links", link_fits())):
+        write_rows(f"{file}.toml", {fit.key: row_of(fit) for fit in fits})
+        for fit in fits:
+            sizes = np.abs(fit.errors)
+            mean, median = sizes.mean(), np.median(sizes)
+            print(fit.key, row_of(fit))
+            print(f"    check: n {len(sizes)}, MAPE {mean:.1f}%, median {median:.1f}")
 
 
 if __name__ == "__main__":

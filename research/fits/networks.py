@@ -7,7 +7,8 @@ times for products, outputs and weights, at a share of the peak rate. Each engin
 cost per output and per weight, and each core has a share of the peak. All of these are pulled
 toward the means of their kind, which are fitted as well. A GPU's time is the roofline of the totals
 at a share of the peak rate, plus a fixed time per layer; its band comes from leaving devices out,
-one at a time. Prints the constants in ``mlsysim/registry/calibration/networks.py``, and the errors.
+one at a time. Writes the constants to ``mlsysim/registry/data/networks.csv``, and prints the
+errors.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from mlsysim.core.types import FixedShapeModel
 from mlsysim.registry.calibration.networks import CORES
 from mlsysim.solvers import SingleNodeSolver
 from research import MEASUREMENTS
+from research.fits.files import write_cells
 from research.readers import passes, tiny
 from research.rows import Row, Skip, read_rows
 
 DATA = MEASUREMENTS / "tiny.csv"
 PASSES = DATA.with_name("passes.csv")
+FILE = "networks.csv"
 FAST = ", max performance"
 SCALE = 0.05
 """Error of a row, as a share of its time."""
@@ -215,12 +218,15 @@ def gpu_band(data: list[Pass]) -> tuple[float, float]:
 
 
 def report_gpus() -> None:
-    """Print the constants of GPUs, their band, and the errors of each split."""
+    """Write the constants of GPUs and their band, and print the errors of each split."""
     data = gpu_passes()
     fitted = [p for p in data if p.split == "calibrate"]
     share, layer_time = constants = gpu_constants(fitted)
     low, high = gpu_band(fitted)
-    print(f"GPU_TensorRT: {share:.3f}, {layer_time * 1e6:.2f} us, ({low:.3f}, {high:.3f})")
+    cells = {"efficiency": round(share, 3), "layer_time [us]": float(f"{layer_time * 1e6:.3g}")}
+    cells |= {"pass_band_low": round(low, 3), "pass_band_high": round(high, 3)}
+    write_cells(FILE, {("TensorRT", "NVIDIA GPU", "int8"): cells})
+    print("GPU_TensorRT", cells)
     for split in ("calibrate", "check"):
         errors = [p.error(*constants) for p in data if p.split == split]
         inside = np.mean([low <= np.exp(-error) <= high for error in errors])
@@ -229,22 +235,37 @@ def report_gpus() -> None:
 
 
 def main() -> None:
-    """Fit; print constants and errors."""
+    """Fit; write the constants, and print the errors."""
     report_gpus()
     data = runs()
     single, fitted = single_runs(data)
     data = [run for run in data if run not in single]
     keys = sorted({run.key for run in data})
     fit = Fit(fitted, keys)
-    print("_BAND = ({:.3f}, {:.3f})".format(*band(fitted, keys)))
+    low, high = (round(edge, 3) for edge in band(fitted, keys))
+    cells: dict[tuple[str, ...], dict[str, float]] = {}
     for key in keys:
         for fast in (False, True) if key[0] == "HALE" else (False,):
             share, output, weight = fit.constants(key, fast=fast)
             engine, core, precision = key
             engine += FAST if fast else ""
-            print(f'"{engine}", "{core}", "{precision}", {share:.3f}, {output:.3g}, {weight:.3g}')
+            cells[engine, core, precision] = {
+                "efficiency": round(share, 3),
+                "output_flops [flop]": float(f"{output:.3g}"),
+                "weight_flops [flop]": float(f"{weight:.3g}"),
+                "pass_band_low": low,
+                "pass_band_high": high,
+            }
     for run in single:
-        print(run.key, "{:.4f}, {:.3g}, {:.3g}".format(*fit.of_one_run(run)))
+        share, output, weight = fit.of_one_run(run)
+        cells[run.key] = {
+            "efficiency": round(share, 4),
+            "output_flops [flop]": float(f"{output:.3g}"),
+            "weight_flops [flop]": float(f"{weight:.3g}"),
+        }
+    write_cells(FILE, cells)
+    for row, numbers in cells.items():
+        print(row, numbers)
     for split in ("calibrate", "check"):
         errors = [np.expm1(fit.error(run)) for run in data if run.split == split]
         print(f"{split:9s} {len(errors)} rows, mean error {np.abs(errors).mean():.1%}")

@@ -1,4 +1,4 @@
-"""Fit the constants of `mlsysim.registry.calibration.power` to measured power.
+"""Fit the constants of `PowerCalibrations` to measured power, and write them to ``power.toml``.
 
 Run ``python -m research.fits.power``. It reads only rows marked ``calibrate`` in
 ``research/measurements/energy.csv`` and ``energy_2.csv``. The fit uses power at the measured token
@@ -19,8 +19,10 @@ from scipy.optimize import least_squares
 from mlsysim.core.errors import MLSysError
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
+from mlsysim.registry.tables import read_toml
 from mlsysim.solvers import ServingSolver
 from research import MEASUREMENTS
+from research.fits.files import write_rows
 from research.readers import energy_runs, tiny
 from research.readers.energy import Drawn, drawn, predicted
 from research.rows import Row, Skip, read_rows
@@ -159,19 +161,27 @@ def tiny_band() -> tuple[float, float]:
 
 
 def main() -> None:
-    """Fit all calibrations and print their constants, bands and errors."""
+    """Fit all calibrations; write their constants and bands, and print the errors."""
+    listed = read_toml("power.toml")["rows"]
     for name, rows in runs().items():
         found = fit(rows)
         powers = of(rows, "device power")
         errors = [abs(run.predict(found) / run.value - 1) for run in powers]
-        values = ", ".join(f"{constant}={found[constant]:.3g}" for constant in CONSTANTS)
-        print(f"{name}: {values}, {len(powers)} rows, MAPE {100 * np.mean(errors):.1f} %")
+        section: dict[str, Any] = {
+            constant: float(f"{found[constant]:.3g}") for constant in CONSTANTS
+        }
         for prefix, quantity in BANDED.items():
             edges = band(rows, quantity)
             if edges is not None:
-                print(f"  {prefix}_band_low={edges[0]:.3f}, {prefix}_band_high={edges[1]:.3f}")
+                section[f"{prefix}_band"] = [round(float(edge), 3) for edge in edges]
+        print(f"{name}: {section}, {len(powers)} rows, MAPE {100 * np.mean(errors):.1f} %")
+        if name in listed:
+            write_rows("power.toml", {name: {"run_count": len(powers), "fitted": section}})
     edges = tiny_band()
-    print(f"Microcontroller: energy_band_low={edges[0]:.3f}, energy_band_high={edges[1]:.3f}")
+    tiny = listed["Microcontroller"]["mlperf_tiny"]
+    tiny |= {"energy_band": [round(edge, 3) for edge in edges]}
+    write_rows("power.toml", {"Microcontroller": {"mlperf_tiny": tiny}})
+    print(f"Microcontroller: {tiny}")
 
 
 if __name__ == "__main__":

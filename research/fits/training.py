@@ -35,12 +35,14 @@ from mlsysim.core.types import Calibration, Machine, Software
 from mlsysim.fitting.constants import SPREAD
 from mlsysim.registry.calibration.families import FAMILIES, family_of
 from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import MACHINE_PRIOR, Machines
+from mlsysim.registry.catalogs import Machines
+from mlsysim.registry.tables import read_toml
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
 from research import MEASUREMENTS
+from research.fits.files import hierarchical, write_rows
 from research.fits.stacks import Stack
 from research.readers import memory, training
 from research.rows import Skip, read_rows
@@ -362,7 +364,7 @@ def without_runs(machine: str) -> dict[tuple[str, str], float]:
     ]
     measured = [row for row in others if "gemm_efficiency" not in row.estimated]
     slowest = min(measured, key=lambda row: row.gemm_efficiency)
-    constants = MACHINE_PRIOR | {
+    constants = {name: prior.usual for name, prior in priors(Machine).items()} | {
         name: getattr(slowest, name) for name in ("gemm_efficiency", "attention_efficiency")
     }
     for name in ("gemm_efficiency_fp8", "gemm_efficiency_fp4"):
@@ -455,7 +457,7 @@ def band(ratios: list[Floats]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Fit all constants and print them; or predict each family from the others."""
+    """Fit all constants and write them; or predict each family from the others."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", action="store_true", help="leave out one family at a time")
     parser.add_argument("--bands", action="store_true", help="cross-validate within families")
@@ -494,8 +496,12 @@ def main() -> None:
     known = posterior.told(best)
     constants = {key: float(f"{value:.3g}") for key, value in posterior.constants(best).items()}
     for owner in dict.fromkeys(owner for owner, _ in constants):
-        held = {field: value for (name, field), value in constants.items() if name == owner}
-        print(owner, json.dumps(held), "told:", *(f for o, f in known if o == owner))
+        mine = {field: value for (name, field), value in constants.items() if name == owner}
+        file = "machines.toml" if owner in Machines.names() else "frameworks.toml"
+        determined = {field for name, field in known if name == owner}
+        sections = hierarchical(read_toml(file)["rows"][owner], mine, determined)
+        write_rows(file, {owner: sections})
+        print(owner, json.dumps(sections))
     show("fitted", errors(runs, constants))
     show("check", errors(load("check"), constants))
 

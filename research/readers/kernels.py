@@ -11,7 +11,7 @@ from mlsysim.core.errors import shown
 from mlsysim.core.numeric import Value, minimum
 from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, ProductCalibration
 from mlsysim.registry import Hardware, Systems
-from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
+from mlsysim.registry.catalogs import LinkCalibrations, ProductCalibrations
 from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.validation.report import Comparison
 from research.readers.aliases import accelerator_named

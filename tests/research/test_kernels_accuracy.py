@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim.registry.calibration.kernels import LinkCalibrations, ProductCalibrations
+from mlsysim.registry.catalogs import LinkCalibrations, ProductCalibrations
 from mlsysim.validation import Statistics
 from research.readers.kernels import collective_of, collective_time, constants_of
 from research.rows import Row, Skip, read_rows

@@ -13,7 +13,6 @@ RESTS_ON = (
     "mlsysim",
     "course",
     "research",
-    "docs/references.bib",
     "docs/api/objects.json",
     "docs/api/topics.json",
     "examples",

@@ -132,5 +132,5 @@ def pass_calibration_for(accelerator: Accelerator) -> ServingCalibration:
 
 
 def _row(name: str) -> ServingCalibration:
-    row: ServingCalibration = ServingCalibrations[name]
+    row: ServingCalibration = getattr(ServingCalibrations, name)
     return row

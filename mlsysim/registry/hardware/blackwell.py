@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import blackwell as bw
-from mlsysim.registry.sources import hardware as src
-from mlsysim.registry.sources import launches
 
 
 class Blackwell(Catalog):
@@ -34,19 +32,19 @@ class Blackwell(Catalog):
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.ML_ENGINEERING_MEMORY,
+        source=cite("ml_engineering_memory"),
         field_sources={
-            "release_year": launches.B200,
-            "memory.bandwidth": bw.B200_AIC,
-            "memory.reported": src.B200_REPORTED_MEMORY,
-            "compute": bw.B200_AIC,
-            "compute.mxfp4": bw.MXFP4_RATE,
-            "compute.fp64": bw.BLACKWELL_TABLE,
-            "compute.fp32": bw.BLACKWELL_TABLE,
-            "compute.tf32": src.ML_ENGINEERING_RATES,
-            "tdp": src.ML_ENGINEERING_POWER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "host_bandwidth": src.ML_ENGINEERING_PCIE,
+            "release_year": cite("b200"),
+            "memory.bandwidth": cite("b200_aic"),
+            "memory.reported": cite("b200_reported_memory"),
+            "compute": cite("b200_aic"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "compute.fp64": cite("blackwell_table"),
+            "compute.fp32": cite("blackwell_table"),
+            "compute.tf32": cite("ml_engineering_rates"),
+            "tdp": cite("ml_engineering_power"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "host_bandwidth": cite("ml_engineering_pcie"),
         },
     )
     """Blackwell in an HGX or DGX server: two dies, 180 GB usable of the 192 GB announced, eighteen
@@ -73,18 +71,18 @@ class Blackwell(Catalog):
         tdp=Q_(1100, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
         host_bandwidth=Q_(128, "GB/s"),
-        source=bw.B300_AIC,
+        source=cite("b300_aic"),
         field_sources={
-            "release_year": bw.B300_LAUNCH,
-            "compute.fp64": bw.HGX_TABLE,
-            "compute.fp32": bw.HGX_TABLE,
-            "compute.tf32": src.ML_ENGINEERING_RATES,
-            "compute.fp4": bw.B300_FP4,
-            "compute.mxfp4": src.ASSUMPTION,
-            "memory.capacity": bw.B300_MLPERF,
-            "memory.bandwidth": bw.B300_BANDWIDTH,
-            "tdp": bw.ULTRA_VERDA,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+            "release_year": cite("b300_launch"),
+            "compute.fp64": cite("hgx_table"),
+            "compute.fp32": cite("hgx_table"),
+            "compute.tf32": cite("ml_engineering_rates"),
+            "compute.fp4": cite("b300_fp4"),
+            "compute.mxfp4": cite("assumption"),
+            "memory.capacity": cite("b300_mlperf"),
+            "memory.bandwidth": cite("b300_bandwidth"),
+            "tdp": cite("ultra_verda"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
         },
         estimated=frozenset({"compute.fp4", "compute.mxfp4", "host_bandwidth"}),
     )
@@ -118,17 +116,17 @@ class Blackwell(Catalog):
         memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(189_471, "MiB")),
         tdp=Q_(1200, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
-        source=src.ML_ENGINEERING_MEMORY,
+        source=cite("ml_engineering_memory"),
         field_sources={
-            "release_year": launches.B200,
-            "memory.reported": bw.GB200_AIC,
-            "compute": bw.GB200_AIC,
-            "compute.mxfp4": bw.MXFP4_RATE,
-            "compute.fp64": bw.BLACKWELL_TABLE,
-            "compute.fp32": bw.BLACKWELL_TABLE,
-            "compute.tf32": src.ML_ENGINEERING_RATES,
-            "tdp": src.ML_ENGINEERING_POWER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
+            "release_year": cite("b200"),
+            "memory.reported": cite("gb200_aic"),
+            "compute": cite("gb200_aic"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "compute.fp64": cite("blackwell_table"),
+            "compute.fp32": cite("blackwell_table"),
+            "compute.tf32": cite("ml_engineering_rates"),
+            "tdp": cite("ml_engineering_power"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
         },
     )
     """One of the two Blackwell GPUs of a GB200 superchip, a tenth faster than a B200. The processor
@@ -152,12 +150,12 @@ class Blackwell(Catalog):
         memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(284_208, "MiB")),
         tdp=Q_(1400, "W"),
         interconnect_bandwidth=Q_(900, "GB/s"),
-        source=bw.ULTRA_VERDA,
+        source=cite("ultra_verda"),
         field_sources={
-            "release_year": bw.GB300_LAUNCH,
-            "memory.reported": bw.GB300_AIC,
-            "compute.fp64": bw.ULTRA_TOMS,
-            "compute.mxfp4": src.ASSUMPTION,
+            "release_year": cite("gb300_launch"),
+            "memory.reported": cite("gb300_aic"),
+            "compute.fp64": cite("ultra_toms"),
+            "compute.mxfp4": cite("assumption"),
         },
         estimated=frozenset({"compute.mxfp4"}),
     )

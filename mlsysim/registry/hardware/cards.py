@@ -1,10 +1,9 @@
 """NVIDIA's data center chips outside eight-GPU servers: cards, superchips, and Rubin."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import blackwell, cards, printouts
-from mlsysim.registry.sources import hardware as src
 
 
 class Cards(Catalog):
@@ -24,11 +23,11 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(300, "GB/s"), reported=Q_(23_034, "MiB")),
         tdp=Q_(72, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.L4_AIC,
+        source=cite("l4_aic"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute.fp32": src.ASSUMPTION,
-            "memory.reported": src.REPORTED_BY_MODAL,
+            "release_year": cite("assumption"),
+            "compute.fp32": cite("assumption"),
+            "memory.reported": cite("reported_by_modal"),
         },
         estimated=frozenset({"compute.fp32", "release_year"}),
     )
@@ -49,11 +48,11 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(864, "GB/s"), reported=Q_(46_068, "MiB")),
         tdp=Q_(350, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.L40S_AIC,
+        source=cite("l40s_aic"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute.fp32": cards.BEKMAN_RATES,
-            "compute.tf32": cards.BEKMAN_RATES,
+            "release_year": cite("assumption"),
+            "compute.fp32": cite("bekman_rates"),
+            "compute.tf32": cite("bekman_rates"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -72,13 +71,13 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(600, "GB/s"), reported=Q_(23_028, "MiB")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.A10G,
+        source=cite("a10g"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": cards.WATERLINE,
-            "memory.reported": printouts.A10,
-            "tdp": cards.WATERLINE,
-            "host_bandwidth": cards.WATERLINE,
+            "release_year": cite("assumption"),
+            "compute": cite("waterline"),
+            "memory.reported": cite("a10_printout"),
+            "tdp": cite("waterline"),
+            "host_bandwidth": cite("waterline"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -99,10 +98,10 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(864, "GB/s"), reported=Q_(46_068, "MiB")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory.reported": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "memory.reported": cite("assumption"),
         },
         estimated=frozenset({"memory.reported", "release_year"}),
     )
@@ -123,10 +122,10 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(600, "GB/s"), reported=Q_(23_028, "MiB")),
         tdp=Q_(150, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory.reported": printouts.A10,
+            "release_year": cite("assumption"),
+            "memory.reported": cite("a10_printout"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -148,13 +147,13 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(933, "GB/s")),
         tdp=Q_(165, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.A30,
+        source=cite("a30"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute.fp64": src.ASSUMPTION,
-            "compute.fp32": src.ASSUMPTION,
-            "compute.tf32": src.ASSUMPTION,
-            "compute.int4": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "compute.fp64": cite("assumption"),
+            "compute.fp32": cite("assumption"),
+            "compute.tf32": cite("assumption"),
+            "compute.int4": cite("assumption"),
         },
         estimated=frozenset(
             {"compute.fp32", "compute.fp64", "compute.int4", "compute.tf32", "release_year"}
@@ -176,10 +175,10 @@ class Cards(Catalog):
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(56.25, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory.reported": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "memory.reported": cite("assumption"),
         },
         estimated=frozenset({"memory.reported", "release_year"}),
     )
@@ -204,12 +203,12 @@ class Cards(Catalog):
         ),
         tdp=Q_(600, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.RTX_PRO_6000_AIC,
+        source=cite("rtx_pro_6000_aic"),
         field_sources={
-            "release_year": cards.RTX_PRO_6000_LAUNCH,
-            "compute.fp32": cards.RTX_PRO_6000_PAGE,
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "memory.bandwidth": cards.RTX_PRO_6000_PAGE,
+            "release_year": cite("rtx_pro_6000_launch"),
+            "compute.fp32": cite("rtx_pro_6000_page"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "memory.bandwidth": cite("rtx_pro_6000_page"),
         },
     )
     """Card with the graphics chip of the Blackwell generation, which differs from the B200's chip.
@@ -232,8 +231,11 @@ class Cards(Catalog):
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.H100_NVL,
-        field_sources={"release_year": src.ASSUMPTION, "memory.capacity": cards.H100_NVL_MEMORY},
+        source=cite("h100_nvl"),
+        field_sources={
+            "release_year": cite("assumption"),
+            "memory.capacity": cite("h100_nvl_memory"),
+        },
         estimated=frozenset({"release_year"}),
     )
     """The H100 as a card with HBM3, in pairs on a bridge, with the rates of the H200 NVL. The power
@@ -257,14 +259,14 @@ class Cards(Catalog):
         tdp=Q_(900, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(450, "GB/s"),
-        source=cards.BEKMAN_RATES,
+        source=cite("bekman_rates"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory": cards.BEKMAN_MEMORY,
-            "memory.reported": printouts.GH200,
-            "tdp": cards.GH200_POWER,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
-            "host_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("assumption"),
+            "memory": cite("bekman_memory"),
+            "memory.reported": cite("gh200_printout"),
+            "tdp": cite("gh200_power"),
+            "interconnect_bandwidth": cite("bekman_links"),
+            "host_bandwidth": cite("bekman_links"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -280,13 +282,13 @@ class Cards(Catalog):
         tdp=Q_(900, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(450, "GB/s"),
-        source=cards.BEKMAN_RATES,
+        source=cite("bekman_rates"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory": cards.BEKMAN_MEMORY,
-            "tdp": cards.GH200_POWER,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
-            "host_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("assumption"),
+            "memory": cite("bekman_memory"),
+            "tdp": cite("gh200_power"),
+            "interconnect_bandwidth": cite("bekman_links"),
+            "host_bandwidth": cite("bekman_links"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -309,13 +311,13 @@ class Cards(Catalog):
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(22000, "GB/s")),
         tdp=Q_(1800, "W"),
         interconnect_bandwidth=Q_(1800, "GB/s"),
-        source=cards.RUBIN,
+        source=cite("rubin"),
         field_sources={
-            "release_year": cards.RUBIN_LAUNCH,
-            "compute.int8": cards.RUBIN_HGX,
-            "compute.mxfp4": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("rubin_launch"),
+            "compute.int8": cite("rubin_hgx"),
+            "compute.mxfp4": cite("assumption"),
+            "tdp": cite("assumption"),
+            "interconnect_bandwidth": cite("bekman_links"),
         },
         estimated=frozenset({"compute", "memory", "tdp"}),
     )

@@ -1,12 +1,10 @@
 """Cloud: data center accelerators."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import blackwell, cards, hopper, other_makers
-from mlsysim.registry.sources import amd, launches
-from mlsysim.registry.sources import cards as card_sources
-from mlsysim.registry.sources import hardware as src
 
 
 class OtherMakers(Catalog):
@@ -32,14 +30,14 @@ class OtherMakers(Catalog):
         interconnect_bandwidth=Q_(448, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         unit_price=Q_(15000, "USD"),
-        source=src.AMD_MI300,
+        source=cite("amd_mi300"),
         field_sources={
-            "release_year": launches.MI300X,
-            "memory.reported": amd.MI300X_REPORTED_MEMORY,
-            "memory.capacity": src.ML_ENGINEERING_MEMORY,
-            "tdp": src.ML_ENGINEERING_POWER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.LISTED_PRICES,
+            "release_year": cite("mi300x"),
+            "memory.reported": cite("mi300x_reported_memory"),
+            "memory.capacity": cite("ml_engineering_memory"),
+            "tdp": cite("ml_engineering_power"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "unit_price": cite("listed_prices"),
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -61,11 +59,11 @@ class OtherMakers(Catalog):
         tdp=Q_(560, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=amd.MI250,
+        source=cite("mi250"),
         field_sources={
-            "release_year": amd.MI250_YEAR,
-            "interconnect_bandwidth": amd.MI250_LINKS,
-            "host_bandwidth": src.ASSUMPTION,
+            "release_year": cite("mi250_year"),
+            "interconnect_bandwidth": cite("mi250_links"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"host_bandwidth"}),
     )
@@ -81,12 +79,12 @@ class OtherMakers(Catalog):
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(448, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=amd.MI325X,
+        source=cite("mi325x"),
         field_sources={
-            "compute": src.AMD_MI300,
-            "memory.capacity": amd.ROCM_SPECS,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "host_bandwidth": src.AMD_MI300,
+            "compute": cite("amd_mi300"),
+            "memory.capacity": cite("rocm_specs"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "host_bandwidth": cite("amd_mi300"),
         },
     )
     """The MI300X's dies at the same clock, with more and faster memory and more power."""
@@ -108,15 +106,15 @@ class OtherMakers(Catalog):
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(535.5, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=amd.CDNA4,
+        source=cite("cdna4"),
         field_sources={
-            "compute": amd.CDNA4_UNITS,
-            "compute.fp32": amd.CDNA4_RATES,
-            "compute.int8": amd.CDNA4_RATES,
-            "compute.mxfp4": amd.CDNA4_RATES,
-            "memory.capacity": amd.ROCM_SPECS,
-            "interconnect_bandwidth": amd.CDNA4_LINKS,
-            "host_bandwidth": amd.MLPERF_MI355X,
+            "compute": cite("cdna4_units"),
+            "compute.fp32": cite("cdna4_rates"),
+            "compute.int8": cite("cdna4_rates"),
+            "compute.mxfp4": cite("cdna4_rates"),
+            "memory.capacity": cite("rocm_specs"),
+            "interconnect_bandwidth": cite("cdna4_links"),
+            "host_bandwidth": cite("mlperf_mi355x"),
         },
     )
     """CDNA 4, air-cooled. Seven Infinity Fabric links of 76.5 GB/s each. Its 4-bit format is MXFP4;
@@ -139,15 +137,15 @@ class OtherMakers(Catalog):
         tdp=Q_(1400, "W"),
         interconnect_bandwidth=Q_(535.5, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=amd.CDNA4,
+        source=cite("cdna4"),
         field_sources={
-            "compute": amd.CDNA4_UNITS,
-            "compute.fp32": amd.CDNA4_RATES,
-            "compute.int8": amd.CDNA4_RATES,
-            "compute.mxfp4": amd.CDNA4_RATES,
-            "memory.capacity": amd.ROCM_SPECS,
-            "interconnect_bandwidth": amd.CDNA4_LINKS,
-            "host_bandwidth": amd.MLPERF_MI355X,
+            "compute": cite("cdna4_units"),
+            "compute.fp32": cite("cdna4_rates"),
+            "compute.int8": cite("cdna4_rates"),
+            "compute.mxfp4": cite("cdna4_rates"),
+            "memory.capacity": cite("rocm_specs"),
+            "interconnect_bandwidth": cite("cdna4_links"),
+            "host_bandwidth": cite("mlperf_mi355x"),
         },
     )
     """The liquid-cooled MI350X, with a clock about 10% higher."""
@@ -169,11 +167,11 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(432, "GiB"), bandwidth=Q_(23300, "GB/s")),
         interconnect_bandwidth=Q_(1800, "GB/s"),
         host_bandwidth=Q_(128, "GB/s"),
-        source=amd.MI455X,
+        source=cite("mi455x"),
         field_sources={
-            "compute.fp32": amd.CDNA4_RATES,
-            "compute.fp8": amd.MI455X_CYCLES,
-            "compute.fp4": amd.MI455X_CYCLES,
+            "compute.fp32": cite("cdna4_rates"),
+            "compute.fp8": cite("mi455x_cycles"),
+            "compute.fp4": cite("mi455x_cycles"),
         },
         estimated=frozenset({"compute.fp4", "compute.fp8", "compute.mxfp4"}),
     )
@@ -193,11 +191,11 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(95, "GiB"), bandwidth=Q_(2765, "GB/s")),
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),
-        source=src.CLOUD_TPU_V5P,
+        source=cite("cloud_tpu_v5p"),
         field_sources={
-            "release_year": launches.TPU_V5P,
-            "compute.int8": src.SCALING_BOOK_TPU,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("tpu_v5p"),
+            "compute.int8": cite("scaling_book_tpu"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"tdp"}),
     )
@@ -213,10 +211,10 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1200, "GB/s")),
         tdp=Q_(192, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
-        source=src.CLOUD_TPU_V4,
+        source=cite("cloud_tpu_v4"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "interconnect_bandwidth": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "interconnect_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"interconnect_bandwidth", "release_year"}),
     )
@@ -235,12 +233,12 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1638, "GB/s")),
         tdp=Q_(310, "W"),
         interconnect_bandwidth=Q_(400, "GB/s"),
-        source=src.CLOUD_TPU_V6E,
+        source=cite("cloud_tpu_v6e"),
         field_sources={
-            "release_year": launches.TPU_V6E,
-            "compute.fp8": src.CLOUD_TPU_V7X,
-            "memory.capacity": src.CLOUD_TPU_V7X,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("tpu_v6e"),
+            "compute.fp8": cite("cloud_tpu_v7x"),
+            "memory.capacity": cite("cloud_tpu_v7x"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"tdp"}),
     )
@@ -255,8 +253,8 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(192, "GiB"), bandwidth=Q_(7380, "GB/s")),
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),
-        source=src.CLOUD_TPU_V7X,
-        field_sources={"release_year": launches.TPU_V7X, "tdp": src.ASSUMPTION},
+        source=cite("cloud_tpu_v7x"),
+        field_sources={"release_year": cite("tpu_v7x"), "tdp": cite("assumption")},
         estimated=frozenset({"tdp"}),
     )
     """One chip of a 3D torus, which programs see as two devices: six inter-chip links of 100 GB/s
@@ -278,11 +276,11 @@ class OtherMakers(Catalog):
         memory=Memory(capacity=Q_(216, "GiB"), bandwidth=Q_(6528, "GB/s")),
         interconnect_bandwidth=Q_(1200, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=card_sources.TPU8_BLOG,
+        source=cite("tpu8_blog"),
         field_sources={
-            "compute": card_sources.JAX_TPU,
-            "compute.fp4": card_sources.TPU8_BLOG,
-            "memory.capacity": card_sources.JAX_TPU,
+            "compute": cite("jax_tpu"),
+            "compute.fp4": cite("tpu8_blog"),
+            "memory.capacity": cite("jax_tpu"),
         },
     )
     """For training: one of the 9,600 chips of a 3D torus, with PCIe 5.0 x16 to the host. fp8 is six
@@ -299,11 +297,11 @@ class OtherMakers(Catalog):
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8601, "GB/s")),
         interconnect_bandwidth=Q_(1200, "GB/s"),
-        source=card_sources.TPU8_BLOG,
+        source=cite("tpu8_blog"),
         field_sources={
-            "compute": card_sources.JAX_TPU,
-            "compute.fp4": card_sources.TPU8_BLOG,
-            "memory.capacity": card_sources.JAX_TPU,
+            "compute": cite("jax_tpu"),
+            "compute.fp4": cite("tpu8_blog"),
+            "memory.capacity": cite("jax_tpu"),
         },
     )
     """For serving: one of the 1,152 chips of a pod. fp8 is eight times as fast as bf16. Google

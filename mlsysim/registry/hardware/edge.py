@@ -1,10 +1,9 @@
 """Edge: modules and boxes next to a sensor."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import cards, launches
-from mlsysim.registry.sources import hardware as src
 
 
 class Edge(Catalog):
@@ -20,8 +19,8 @@ class Edge(Catalog):
         ),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(102, "GB/s")),
         tdp=Q_(25, "W"),
-        source=src.ORIN_NX_DATASHEET,
-        field_sources={"release_year": src.ASSUMPTION},
+        source=cite("orin_nx_datasheet"),
+        field_sources={"release_year": cite("assumption")},
         estimated=frozenset({"release_year"}),
     )
     """GPU only, dense: 32 tensor cores x 1,024 int8 operations x 918 MHz; fp16 at half that. The
@@ -34,11 +33,11 @@ class Edge(Catalog):
         compute=Compute(fp32=Q_(5.3, "TFLOP/s"), fp16=Q_(42.5, "TFLOP/s"), int8=Q_(85, "TOPS")),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(204.8, "GB/s")),
         tdp=Q_(60, "W"),
-        source=cards.AGX,
+        source=cite("agx"),
         field_sources={
-            "compute": src.ORIN_NX_DATASHEET,
-            "compute.fp32": src.ASSUMPTION,
-            "memory": src.ASSUMPTION,
+            "compute": cite("orin_nx_datasheet"),
+            "compute.fp32": cite("assumption"),
+            "memory": cite("assumption"),
         },
         estimated=frozenset({"compute.fp32", "memory"}),
     )
@@ -57,14 +56,14 @@ class Edge(Catalog):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(273, "GB/s")),
         tdp=Q_(130, "W"),
-        source=cards.THOR,
+        source=cite("thor"),
         field_sources={
-            "release_year": cards.AGX,
-            "memory": src.ASSUMPTION,
-            "compute.fp32": src.ASSUMPTION,
-            "compute.fp16": src.ASSUMPTION,
-            "compute.bf16": src.ASSUMPTION,
-            "compute.fp8": src.ASSUMPTION,
+            "release_year": cite("agx"),
+            "memory": cite("assumption"),
+            "compute.fp32": cite("assumption"),
+            "compute.fp16": cite("assumption"),
+            "compute.bf16": cite("assumption"),
+            "compute.fp8": cite("assumption"),
         },
         estimated=frozenset(
             {"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "memory"}
@@ -79,11 +78,11 @@ class Edge(Catalog):
         compute=Compute(int8=Q_(4, "TOPS")),
         memory=Memory(capacity=Q_(1, "GiB"), bandwidth=Q_(0.5, "GB/s")),
         tdp=Q_(2, "W"),
-        source=src.CORAL_FAQ,
+        source=cite("coral_faq"),
         field_sources={
-            "release_year": launches.CORAL,
-            "memory.capacity": src.CORAL_DEV_BOARD,
-            "memory.bandwidth": src.ASSUMPTION,
+            "release_year": cite("coral"),
+            "memory.capacity": cite("coral_dev_board"),
+            "memory.bandwidth": cite("assumption"),
         },
         estimated=frozenset({"memory.bandwidth"}),
     )
@@ -96,11 +95,11 @@ class Edge(Catalog):
         compute=Compute(fp16=Q_(1, "TFLOP/s")),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(25.6, "GB/s")),
         tdp=Q_(15, "W"),
-        source=src.MYRIAD_X,
+        source=cite("myriad_x"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "memory": cite("assumption"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"memory", "release_year", "tdp"}),
     )
@@ -117,7 +116,7 @@ class Edge(Catalog):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(100, "GB/s")),
         tdp=Q_(300, "W"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "memory", "release_year", "tdp"}),
     )
     """Not a product: a server without an accelerator, in round numbers, for exercises."""

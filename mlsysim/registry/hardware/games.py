@@ -1,10 +1,9 @@
 """Gaming cards, which people use to run models at home."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import blackwell, games, printouts
-from mlsysim.registry.sources import hardware as src
 
 
 class Games(Catalog):
@@ -20,8 +19,8 @@ class Games(Catalog):
         compute=Compute(fp32=Q_(2.138, "TFLOP/s"), fp16=Q_(2.138, "TFLOP/s")),
         memory=Memory(capacity=Q_(4, "GiB"), bandwidth=Q_(112.1, "GB/s")),
         tdp=Q_(75, "W"),
-        source=games.GTX_1050_TI,
-        field_sources={"compute.fp16": src.ASSUMPTION},
+        source=cite("gtx_1050_ti"),
+        field_sources={"compute.fp16": cite("assumption")},
         estimated=frozenset({"compute.fp16"}),
     )
     """Pascal, without tensor cores. Its native 16-bit arithmetic is far slower than its 32-bit
@@ -36,8 +35,8 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(215, "W"),
         host_bandwidth=Q_(16, "GB/s"),
-        source=games.RTX_2080,
-        field_sources={"compute": src.ASSUMPTION},
+        source=cite("rtx_2080"),
+        field_sources={"compute": cite("assumption")},
         estimated=frozenset({"compute"}),
     )
     """Turing for games: the first tensor cores, without bf16. fp16 is with 32-bit accumulation."""
@@ -54,11 +53,11 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(12, "GB"), reported=Q_(12_288, "MiB"), bandwidth=Q_(360, "GB/s")),
         tdp=Q_(170, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=games.RTX_3060,
+        source=cite("rtx_3060"),
         field_sources={
-            "compute": src.ASSUMPTION,
-            "host_bandwidth": src.ASSUMPTION,
-            "memory.reported": printouts.RTX_3060,
+            "compute": cite("assumption"),
+            "host_bandwidth": cite("assumption"),
+            "memory.reported": cite("rtx_3060_printout"),
         },
         estimated=frozenset({"compute", "host_bandwidth"}),
     )
@@ -76,12 +75,12 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(10, "GiB"), bandwidth=Q_(760, "GB/s")),
         tdp=Q_(320, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=games.RTX_3080,
+        source=cite("rtx_3080"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "compute.fp32": games.RTX_3080_RATE,
-            "host_bandwidth": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "compute.fp32": cite("rtx_3080_rate"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset(
             {"compute.bf16", "compute.fp16", "compute.int8", "host_bandwidth", "release_year"}
@@ -101,9 +100,9 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(220, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         field_sources={
-            "tdp": printouts.RTX_3070,
+            "tdp": cite("rtx_3070_printout"),
         },
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year"}),
     )
@@ -122,7 +121,7 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(717, "GB/s")),
         tdp=Q_(320, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year", "tdp"}),
     )
     """Ada for games: 60% of an RTX 4090. The figures are from secondary sources."""
@@ -140,12 +139,12 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(504, "GB/s")),
         tdp=Q_(200, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=games.RTX_4070,
+        source=cite("rtx_4070"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "host_bandwidth": src.ASSUMPTION,
-            "tdp": games.RTX_4070_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "host_bandwidth": cite("assumption"),
+            "tdp": cite("rtx_4070_power"),
         },
         estimated=frozenset({"compute", "host_bandwidth", "release_year"}),
     )
@@ -166,16 +165,16 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(12, "GB"), reported=Q_(12_227, "MiB"), bandwidth=Q_(672, "GB/s")),
         tdp=Q_(250, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=games.RTX_5070,
+        source=cite("rtx_5070"),
         field_sources={
-            "compute": src.ASSUMPTION,
-            "compute.fp4": games.RTX_5070,
-            "compute.fp32": games.RTX_5070_MEMORY,
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "memory.bandwidth": games.RTX_5070_MEMORY,
-            "memory.reported": printouts.RTX_5070,
-            "tdp": games.RTX_5070_MEMORY,
-            "host_bandwidth": src.ASSUMPTION,
+            "compute": cite("assumption"),
+            "compute.fp4": cite("rtx_5070"),
+            "compute.fp32": cite("rtx_5070_memory"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "memory.bandwidth": cite("rtx_5070_memory"),
+            "memory.reported": cite("rtx_5070_printout"),
+            "tdp": cite("rtx_5070_memory"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset(
             {"compute.bf16", "compute.fp16", "compute.fp8", "compute.int8", "host_bandwidth"}
@@ -190,12 +189,12 @@ class Games(Catalog):
         memory=Memory(capacity=Q_(20, "GiB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(315, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=games.RX_7900_XT,
+        source=cite("rx_7900_xt"),
         field_sources={
-            "compute.fp32": games.RX_7900_XT_MEMORY,
-            "compute.bf16": src.ASSUMPTION,
-            "memory.bandwidth": games.RX_7900_XT_MEMORY,
-            "host_bandwidth": src.ASSUMPTION,
+            "compute.fp32": cite("rx_7900_xt_memory"),
+            "compute.bf16": cite("assumption"),
+            "memory.bandwidth": cite("rx_7900_xt_memory"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"compute.bf16", "host_bandwidth"}),
     )

@@ -2,11 +2,10 @@
 
 import dataclasses
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import cards, launches, printouts
-from mlsysim.registry.sources import hardware as src
 
 
 class Hopper(Catalog):
@@ -26,13 +25,13 @@ class Hopper(Catalog):
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(150, "GB/s"),
         host_bandwidth=Q_(16, "GB/s"),
-        source=src.NVIDIA_AMPERE,
+        source=cite("nvidia_ampere"),
         field_sources={
-            "release_year": launches.V100,
-            "memory.reported": src.V100_REPORTED_MEMORY,
-            "compute.int8": src.ASSUMPTION,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "host_bandwidth": src.ASSUMPTION,
+            "release_year": cite("v100"),
+            "memory.reported": cite("v100_reported_memory"),
+            "compute.int8": cite("assumption"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"compute.int8", "host_bandwidth"}),
     )
@@ -55,13 +54,13 @@ class Hopper(Catalog):
         tdp=Q_(70, "W"),
         host_bandwidth=Q_(16, "GB/s"),
         unit_price=Q_(2000, "USD"),
-        source=src.T4_SPECS,
+        source=cite("t4_specs"),
         field_sources={
-            "release_year": launches.T4,
-            "memory.reported": src.REPORTED_BY_MODAL,
-            "compute": src.T4_LAUNCH,
-            "compute.fp64": src.T4_FP64,
-            "unit_price": src.LISTED_PRICES,
+            "release_year": cite("t4"),
+            "memory.reported": cite("reported_by_modal"),
+            "compute": cite("t4_launch"),
+            "compute.fp64": cite("t4_fp64"),
+            "unit_price": cite("listed_prices"),
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -86,12 +85,12 @@ class Hopper(Catalog):
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.NVIDIA_AMPERE,
+        source=cite("nvidia_ampere"),
         field_sources={
-            "release_year": launches.A100,
-            "interconnect_bandwidth": src.A100_LOCKWOOD,
-            "host_bandwidth": src.A100_LOCKWOOD,
-            "memory.reported": src.REPORTED_MEMORY,
+            "release_year": cite("a100"),
+            "interconnect_bandwidth": cite("a100_lockwood"),
+            "host_bandwidth": cite("a100_lockwood"),
+            "memory.reported": cite("reported_memory"),
         },
     )
     """The A100 at launch (Ampere), with HBM2; twelve NVLink 3 links, PCIe 4.0 x16."""
@@ -107,11 +106,11 @@ class Hopper(Catalog):
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.A100_LOCKWOOD,
+        source=cite("a100_lockwood"),
         field_sources={
-            "release_year": launches.A100,
-            "compute": src.NVIDIA_AMPERE,
-            "memory.reported": src.REPORTED_MEMORY,
+            "release_year": cite("a100"),
+            "compute": cite("nvidia_ampere"),
+            "memory.reported": cite("reported_memory"),
         },
     )
     """The later A100, with HBM2e: twice the memory, the same arithmetic."""
@@ -125,11 +124,11 @@ class Hopper(Catalog):
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.A100_PCIE,
+        source=cite("a100_pcie"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.NVIDIA_AMPERE,
-            "interconnect_bandwidth": cards.WATERLINE,
+            "release_year": cite("assumption"),
+            "compute": cite("nvidia_ampere"),
+            "interconnect_bandwidth": cite("waterline"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -144,13 +143,13 @@ class Hopper(Catalog):
         tdp=Q_(250, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.NVIDIA_AMPERE,
+        source=cite("nvidia_ampere"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
-            "interconnect_bandwidth": cards.WATERLINE,
-            "host_bandwidth": cards.A100_PCIE,
+            "release_year": cite("assumption"),
+            "memory": cite("assumption"),
+            "tdp": cite("assumption"),
+            "interconnect_bandwidth": cite("waterline"),
+            "host_bandwidth": cite("a100_pcie"),
         },
         estimated=frozenset({"memory", "release_year", "tdp"}),
     )
@@ -177,14 +176,14 @@ class Hopper(Catalog):
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         unit_price=Q_(30000, "USD"),
-        source=src.H100_PAGE,
+        source=cite("h100_page"),
         field_sources={
-            "release_year": launches.H100,
-            "memory.reported": src.REPORTED_MEMORY,
-            "compute": src.H100_LOCKWOOD,
-            "compute.bf16": src.H100_WHITEPAPER,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.LISTED_PRICES,
+            "release_year": cite("h100"),
+            "memory.reported": cite("reported_memory"),
+            "compute": cite("h100_lockwood"),
+            "compute.bf16": cite("h100_whitepaper"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "unit_price": cite("listed_prices"),
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -200,11 +199,11 @@ class Hopper(Catalog):
         tdp=Q_(500, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.H100_HBM2E,
+        source=cite("h100_hbm2e"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.H100_LOCKWOOD,
-            "host_bandwidth": src.H100_PAGE,
+            "release_year": cite("assumption"),
+            "compute": cite("h100_lockwood"),
+            "host_bandwidth": cite("h100_page"),
         },
         estimated=frozenset({"release_year", "compute"}),
     )
@@ -228,8 +227,8 @@ class Hopper(Catalog):
         tdp=Q_(350, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.H100_PCIE,
-        field_sources={"release_year": launches.H100, "memory.reported": printouts.H100_PCIE},
+        source=cite("h100_pcie"),
+        field_sources={"release_year": cite("h100"), "memory.reported": cite("h100_pcie_printout")},
     )
     """The H100 as a card: fewer units at a lower clock, and HBM2e. Its links connect to one other
     card over a bridge; all others are connected over PCIe."""
@@ -246,14 +245,14 @@ class Hopper(Catalog):
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
         unit_price=Q_(32000, "USD"),
-        source=src.H200_MLPERF,
+        source=cite("h200_mlperf"),
         field_sources={
-            "release_year": launches.H200,
-            "compute": src.H100_LOCKWOOD,
-            "memory.bandwidth": src.ML_ENGINEERING_MEMORY,
-            "memory.reported": src.REPORTED_BY_MODAL,
-            "interconnect_bandwidth": src.ML_ENGINEERING_LINKS,
-            "unit_price": src.LISTED_PRICES,
+            "release_year": cite("h200"),
+            "compute": cite("h100_lockwood"),
+            "memory.bandwidth": cite("ml_engineering_memory"),
+            "memory.reported": cite("reported_by_modal"),
+            "interconnect_bandwidth": cite("ml_engineering_links"),
+            "unit_price": cite("listed_prices"),
         },
         estimated=frozenset({"unit_price"}),
     )
@@ -278,10 +277,10 @@ class Hopper(Catalog):
         tdp=Q_(600, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.H200_NVL,
+        source=cite("h200_nvl"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory.reported": src.REPORTED_BY_MODAL,
+            "release_year": cite("assumption"),
+            "memory.reported": cite("reported_by_modal"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -305,14 +304,14 @@ class Hopper(Catalog):
         tdp=Q_(500, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.H20_RATES,
+        source=cite("h20_rates"),
         field_sources={
-            "release_year": src.H20_PAGE,
-            "memory": src.H20_TWEAKTOWN,
-            "memory.reported": printouts.H20,
-            "tdp": printouts.H20,
-            "interconnect_bandwidth": src.H20_TWEAKTOWN,
-            "host_bandwidth": src.H100_PAGE,
+            "release_year": cite("h20_page"),
+            "memory": cite("h20_tweaktown"),
+            "memory.reported": cite("h20_printout"),
+            "tdp": cite("h20_printout"),
+            "interconnect_bandwidth": cite("h20_tweaktown"),
+            "host_bandwidth": cite("h100_page"),
         },
     )
     """A Hopper GPU for China under the export rules of October 2023: a seventh of the H100's
@@ -328,13 +327,13 @@ class Hopper(Catalog):
         tdp=Q_(700, "W"),
         interconnect_bandwidth=Q_(200, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=src.H800_COMPARISON,
+        source=cite("h800_comparison"),
         field_sources={
-            "release_year": src.H800_PAGE,
-            "compute": src.H100_LOCKWOOD,
-            "compute.fp64": src.H800_COMPARISON,
-            "tdp": src.H800_PAGE,
-            "host_bandwidth": src.H100_PAGE,
+            "release_year": cite("h800_page"),
+            "compute": cite("h100_lockwood"),
+            "compute.fp64": cite("h800_comparison"),
+            "tdp": cite("h800_page"),
+            "host_bandwidth": cite("h100_page"),
         },
     )
     """The H100 for export to China: fewer NVLink lanes, hardly any double precision."""

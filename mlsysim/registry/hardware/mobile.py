@@ -4,11 +4,10 @@ Phone makers state one figure in "TOPS" without a number format. It is listed as
 it as an estimate for fp16.
 """
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import hardware as src
-from mlsysim.registry.sources import launches
 
 
 class Mobile(Catalog):
@@ -21,13 +20,13 @@ class Mobile(Catalog):
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(51.2, "GB/s")),
         tdp=Q_(5, "W"),
         unit_price=Q_(999, "USD"),
-        source=src.A17_PRO,
+        source=cite("a17_pro"),
         field_sources={
-            "release_year": launches.IPHONE_15_PRO,
-            "compute.fp16": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
-            "unit_price": src.IPHONE_PRICE,
+            "release_year": cite("iphone_15_pro"),
+            "compute.fp16": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "tdp": cite("assumption"),
+            "unit_price": cite("iphone_price"),
         },
         estimated=frozenset({"compute.fp16", "memory.bandwidth", "tdp"}),
     )
@@ -40,10 +39,10 @@ class Mobile(Catalog):
         compute=Compute(fp16=Q_(7.5, "TFLOP/s"), int8=Q_(15, "TOPS")),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(68.3, "GB/s")),
         tdp=Q_(5, "W"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         field_sources={
-            "release_year": src.PIXEL_8_MEMORY,
-            "memory.capacity": src.PIXEL_8_MEMORY,
+            "release_year": cite("pixel_8_memory"),
+            "memory.capacity": cite("pixel_8_memory"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "tdp"}),
     )
@@ -56,13 +55,13 @@ class Mobile(Catalog):
         compute=Compute(fp16=Q_(22.5, "TFLOP/s"), int8=Q_(45, "TOPS")),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(76.8, "GB/s")),
         tdp=Q_(5, "W"),
-        source=src.SNAPDRAGON_MEMORY,
+        source=cite("snapdragon_memory"),
         field_sources={
-            "release_year": launches.SNAPDRAGON_8_GEN_3,
-            "compute.fp16": src.ASSUMPTION,
-            "compute.int8": src.SNAPDRAGON_NPU,
-            "memory.capacity": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("snapdragon_8_gen_3"),
+            "compute.fp16": cite("assumption"),
+            "compute.int8": cite("snapdragon_npu"),
+            "memory.capacity": cite("assumption"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute", "memory.capacity", "tdp"}),
     )

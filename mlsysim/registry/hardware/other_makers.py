@@ -1,10 +1,9 @@
 """Accelerators of Amazon, Huawei and Intel, and Google's small TPU."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import cards
-from mlsysim.registry.sources import hardware as src
 
 
 class AmazonIntel(Catalog):
@@ -18,8 +17,8 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(819, "GB/s")),
         tdp=Q_(200, "W"),
         interconnect_bandwidth=Q_(200, "GB/s"),
-        source=cards.CLOUD_TPU_V5E,
-        field_sources={"release_year": src.ASSUMPTION, "tdp": src.ASSUMPTION},
+        source=cite("cloud_tpu_v5e"),
+        field_sources={"release_year": cite("assumption"), "tdp": cite("assumption")},
         estimated=frozenset({"release_year", "tdp"}),
     )
     """One chip of a 2D torus: four inter-chip links of 50 GB/s per direction. Google publishes no
@@ -37,11 +36,11 @@ class AmazonIntel(Catalog):
         ),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(4000, "GB/s")),
         interconnect_bandwidth=Q_(840, "GB/s"),
-        source=cards.BEKMAN_RATES,
+        source=cite("bekman_rates"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "memory": cards.BEKMAN_MEMORY,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("assumption"),
+            "memory": cite("bekman_memory"),
+            "interconnect_bandwidth": cite("bekman_links"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -57,10 +56,10 @@ class AmazonIntel(Catalog):
         ),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(800, "GB/s")),
         interconnect_bandwidth=Q_(192, "GB/s"),
-        source=cards.TRAINIUM2,
+        source=cite("trainium2"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "interconnect_bandwidth": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "interconnect_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"interconnect_bandwidth", "release_year"}),
     )
@@ -81,11 +80,11 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(2900, "GB/s")),
         tdp=Q_(500, "W"),
         interconnect_bandwidth=Q_(640, "GB/s"),
-        source=cards.TRAINIUM2,
+        source=cite("trainium2"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("assumption"),
+            "tdp": cite("assumption"),
+            "interconnect_bandwidth": cite("bekman_links"),
         },
         estimated=frozenset({"release_year", "tdp"}),
     )
@@ -107,8 +106,8 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(144, "GiB"), bandwidth=Q_(4900, "GB/s")),
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(1280, "GB/s"),
-        source=cards.TRAINIUM3,
-        field_sources={"tdp": src.ASSUMPTION},
+        source=cite("trainium3"),
+        field_sources={"tdp": cite("assumption")},
         estimated=frozenset({"interconnect_bandwidth", "tdp"}),
     )
     """Eight cores per chip. Its fp8 and fp4 are the block formats MXFP8 and MXFP4, at the same
@@ -129,11 +128,11 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3276.8, "GB/s")),
         tdp=Q_(600, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.MAX_1550,
+        source=cite("max_1550"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "host_bandwidth": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "host_bandwidth": cite("assumption"),
         },
         estimated=frozenset({"compute", "host_bandwidth", "release_year"}),
     )
@@ -149,12 +148,12 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(2460, "GB/s")),
         tdp=Q_(600, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
-        source=cards.BEKMAN_RATES,
+        source=cite("bekman_rates"),
         field_sources={
-            "release_year": cards.BEKMAN_MEMORY,
-            "memory": cards.BEKMAN_MEMORY,
-            "tdp": cards.BEKMAN_POWER,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("bekman_memory"),
+            "memory": cite("bekman_memory"),
+            "tdp": cite("bekman_power"),
+            "interconnect_bandwidth": cite("bekman_links"),
         },
     )
     """Two matrix engines and 24 Ethernet ports of 100 Gbit/s, 21 of them to the seven peers of a
@@ -173,12 +172,12 @@ class AmazonIntel(Catalog):
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3700, "GB/s")),
         tdp=Q_(900, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),
-        source=cards.BEKMAN_RATES,
+        source=cite("bekman_rates"),
         field_sources={
-            "release_year": cards.BEKMAN_MEMORY,
-            "memory": cards.BEKMAN_MEMORY,
-            "tdp": cards.BEKMAN_POWER,
-            "interconnect_bandwidth": cards.BEKMAN_LINKS,
+            "release_year": cite("bekman_memory"),
+            "memory": cite("bekman_memory"),
+            "tdp": cite("bekman_power"),
+            "interconnect_bandwidth": cite("bekman_links"),
         },
     )
     """Eight matrix engines at the shipped clock of 1,600 MHz (the white paper states 1,750), with

@@ -1,10 +1,9 @@
 """More devices that people run models on at home: cards, laptops, and a processor alone."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import blackwell, cards, personal, printouts
-from mlsysim.registry.sources import hardware as src
 
 __all__ = ["Personal"]
 
@@ -21,8 +20,8 @@ class Personal(Catalog):
         release_year=2019,
         compute=Compute(fp32=Q_(9.06, "TFLOP/s"), fp16=Q_(36.2, "TFLOP/s")),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
-        source=personal.RTX_2070_SUPER,
-        field_sources={"compute": src.ASSUMPTION, "memory": src.ASSUMPTION},
+        source=cite("rtx_2070_super"),
+        field_sources={"compute": cite("assumption"), "memory": cite("assumption")},
         estimated=frozenset({"compute", "memory"}),
     )
     """Turing, with the memory of the RTX 2080 and 2,560 of its 2,944 lanes."""
@@ -34,7 +33,7 @@ class Personal(Catalog):
             fp32=Q_(34.1, "TFLOP/s"), fp16=Q_(68.2, "TFLOP/s"), bf16=Q_(68.2, "TFLOP/s")
         ),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(912, "GB/s")),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "memory", "release_year"}),
     )
     """Ampere: 384 bits of memory at 19 Gbit/s, from secondary sources."""
@@ -47,11 +46,11 @@ class Personal(Catalog):
             capacity=Q_(24, "GB"), reported=Q_(24_564, "MiB"), bandwidth=Q_(1008, "GB/s")
         ),
         tdp=Q_(450, "W"),
-        source=personal.RTX_3090_TI,
+        source=cite("rtx_3090_ti"),
         field_sources={
-            "compute.fp16": src.ASSUMPTION,
-            "compute.bf16": src.ASSUMPTION,
-            "memory.reported": printouts.RTX_3090_TI,
+            "compute.fp16": cite("assumption"),
+            "compute.bf16": cite("assumption"),
+            "memory.reported": cite("rtx_3090_ti_printout"),
         },
         estimated=frozenset({"compute.fp16", "compute.bf16"}),
     )
@@ -67,8 +66,8 @@ class Personal(Catalog):
             fp8=Q_(142, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(504, "GB/s")),
-        source=personal.RTX_4070_SUPER,
-        field_sources={"compute": src.ASSUMPTION, "memory": src.ASSUMPTION},
+        source=cite("rtx_4070_super"),
+        field_sources={"compute": cite("assumption"), "memory": cite("assumption")},
         estimated=frozenset({"compute", "memory"}),
     )
     """Ada with the memory of the RTX 4070 and more lanes."""
@@ -86,11 +85,11 @@ class Personal(Catalog):
         ),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(960, "GB/s")),
         tdp=Q_(360, "W"),
-        source=personal.RTX_5080,
+        source=cite("rtx_5080"),
         field_sources={
-            "compute": src.ASSUMPTION,
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "tdp": printouts.RTX_5080,
+            "compute": cite("assumption"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "tdp": cite("rtx_5080_printout"),
         },
         estimated=frozenset({"compute", "memory.bandwidth"}),
     )
@@ -107,7 +106,7 @@ class Personal(Catalog):
         ),
         memory=Memory(capacity=Q_(48, "GiB"), bandwidth=Q_(960, "GB/s")),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year"}),
     )
     """Ada for workstations. The figures are from secondary sources."""
@@ -124,9 +123,9 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(140, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": cite("assumption"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -144,9 +143,9 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(768, "GB/s")),
         tdp=Q_(230, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": cite("assumption"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -165,9 +164,9 @@ class Personal(Catalog):
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(56.25, "GB/s"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": cite("assumption"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -186,7 +185,7 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(20, "GiB"), bandwidth=Q_(360, "GB/s")),
         tdp=Q_(130, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year", "tdp"}),
     )
     """Ada for workstations, in one slot. The figures are from secondary sources."""
@@ -204,7 +203,7 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(576, "GB/s")),
         tdp=Q_(250, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "host_bandwidth", "memory", "release_year", "tdp"}),
     )
     """Ada for workstations. The figures are from secondary sources; tensor rates are assumed to be
@@ -223,9 +222,9 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(48, "GiB"), bandwidth=Q_(960, "GB/s")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.WATERLINE,
+        source=cite("waterline"),
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": cite("assumption"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -249,10 +248,10 @@ class Personal(Catalog):
         ),
         tdp=Q_(600, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.RTX_PRO_6000_WHITEPAPER,
+        source=cite("rtx_pro_6000_whitepaper"),
         field_sources={
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "memory.reported": cards.RTX_PRO_6000_AIC,
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "memory.reported": cite("rtx_pro_6000_aic"),
         },
     )
     """The RTX PRO 6000 for desks, with faster memory than the Server Edition."""
@@ -275,10 +274,10 @@ class Personal(Catalog):
         ),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.RTX_PRO_6000_WHITEPAPER,
+        source=cite("rtx_pro_6000_whitepaper"),
         field_sources={
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "memory.reported": cards.RTX_PRO_6000_AIC,
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "memory.reported": cite("rtx_pro_6000_aic"),
         },
     )
     """The same card at half of the power."""
@@ -295,9 +294,9 @@ class Personal(Catalog):
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(456, "GB/s")),
         tdp=Q_(200, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.ARC_PRO_B60,
+        source=cite("arc_pro_b60"),
         field_sources={
-            "release_year": src.ASSUMPTION,
+            "release_year": cite("assumption"),
         },
         estimated=frozenset({"release_year"}),
     )
@@ -311,7 +310,7 @@ class Personal(Catalog):
             fp16=Q_(2.6, "TFLOP/s"),
         ),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(68.3, "GB/s")),
-        source=src.ASSUMPTION,
+        source=cite("assumption"),
         estimated=frozenset({"compute", "memory", "release_year"}),
     )
     """8 GPU cores and 128 bits of LPDDR4X, from secondary sources."""
@@ -321,8 +320,8 @@ class Personal(Catalog):
         release_year=2024,
         compute=Compute(fp32=Q_(4, "TFLOP/s"), fp16=Q_(32, "TFLOP/s"), bf16=Q_(32, "TFLOP/s")),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(136.5, "GB/s")),
-        source=personal.LUNAR_LAKE,
-        field_sources={"compute": src.ASSUMPTION},
+        source=cite("lunar_lake"),
+        field_sources={"compute": cite("assumption")},
         estimated=frozenset({"compute", "memory"}),
     )
     """The graphics of Lunar Lake: 128 bits of LPDDR5X at 8,533 MT/s, shared with the processor."""
@@ -334,11 +333,11 @@ class Personal(Catalog):
             fp32=Q_(6.44, "TFLOP/s"), fp16=Q_(6.44, "TFLOP/s"), bf16=Q_(6.44, "TFLOP/s")
         ),
         memory=Memory(capacity=Q_(36, "GiB"), bandwidth=Q_(150, "GB/s")),
-        source=personal.M3_PRO,
+        source=cite("m3_pro"),
         field_sources={
-            "compute": personal.M3_PRO_RATE,
-            "compute.bf16": src.ASSUMPTION,
-            "memory.capacity": src.ASSUMPTION,
+            "compute": cite("m3_pro_rate"),
+            "compute.bf16": cite("assumption"),
+            "memory.capacity": cite("assumption"),
         },
         estimated=frozenset({"compute.bf16", "memory.capacity"}),
     )
@@ -349,8 +348,8 @@ class Personal(Catalog):
         release_year=2024,
         compute=Compute(fp32=Q_(8.6, "TFLOP/s"), fp16=Q_(8.6, "TFLOP/s"), bf16=Q_(8.6, "TFLOP/s")),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(273, "GB/s")),
-        source=personal.M4_PRO,
-        field_sources={"compute": src.ASSUMPTION},
+        source=cite("m4_pro"),
+        field_sources={"compute": cite("assumption")},
         estimated=frozenset({"compute"}),
     )
     """20 GPU cores: half of the M4 Max."""
@@ -362,8 +361,8 @@ class Personal(Catalog):
             fp32=Q_(11.4, "TFLOP/s"), fp16=Q_(34.4, "TFLOP/s"), bf16=Q_(34.4, "TFLOP/s")
         ),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(307, "GB/s")),
-        source=personal.M5_PRO,
-        field_sources={"compute": src.ASSUMPTION},
+        source=cite("m5_pro"),
+        field_sources={"compute": cite("assumption")},
         estimated=frozenset({"compute"}),
     )
     """20 GPU cores: half of the M5 Max."""
@@ -373,8 +372,8 @@ class Personal(Catalog):
         release_year=2023,
         compute=Compute(fp32=Q_(0.5, "TFLOP/s"), fp16=Q_(0.5, "TFLOP/s"), bf16=Q_(0.5, "TFLOP/s")),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(89.6, "GB/s")),
-        source=personal.RYZEN_7840,
-        field_sources={"compute": src.ASSUMPTION, "memory.capacity": src.ASSUMPTION},
+        source=cite("ryzen_7840"),
+        field_sources={"compute": cite("assumption"), "memory.capacity": cite("assumption")},
         estimated=frozenset({"compute", "memory"}),
     )
     """A processor for laptops, without its graphics: eight Zen 4 cores and two channels of

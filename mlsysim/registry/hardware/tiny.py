@@ -1,9 +1,9 @@
 """Tiny: microcontrollers, with on-chip SRAM in binary kilobytes."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import hardware as src
 
 
 class Tiny(Catalog):
@@ -15,12 +15,12 @@ class Tiny(Catalog):
         compute=Compute(fp32=Q_(0.96, "GFLOP/s"), int8=Q_(15.36, "GOPS")),
         memory=Memory(capacity=Q_(512, "KiB"), bandwidth=Q_(7.68, "GB/s")),
         tdp=Q_(0.356, "W"),
-        source=src.ESP32_S3_BOARD,
+        source=cite("esp32_s3_board"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "tdp": src.ESP32_S3_DATASHEET,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "tdp": cite("esp32_s3_datasheet"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -33,12 +33,12 @@ class Tiny(Catalog):
         compute=Compute(int8=Q_(1.6, "GOPS")),
         memory=Memory(capacity=Q_(2, "MiB"), bandwidth=Q_(3.2, "GB/s")),
         tdp=Q_(43.6, "mW"),
-        source=src.HIMAX_COURSE,
+        source=cite("himax_course"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "tdp": src.ARC_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "tdp": cite("arc_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "tdp"}),
     )
@@ -52,13 +52,13 @@ class Tiny(Catalog):
         compute=Compute(fp32=Q_(0.24, "GFLOP/s"), int8=Q_(0.48, "GOPS")),
         memory=Memory(capacity=Q_(640, "KiB"), bandwidth=Q_(0.48, "GB/s")),
         tdp=Q_(40.3, "mW"),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.STM32L4R5_BOARD,
-            "tdp": src.MLPERF_TINY_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("stm32l4r5_board"),
+            "tdp": cite("mlperf_tiny_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -71,13 +71,13 @@ class Tiny(Catalog):
         compute=Compute(fp32=Q_(0.32, "GFLOP/s"), int8=Q_(0.64, "GOPS")),
         memory=Memory(capacity=Q_(786, "KiB"), bandwidth=Q_(0.64, "GB/s")),
         tdp=Q_(23, "mW"),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.STM32U575_BOARD,
-            "tdp": src.MLPERF_TINY_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("stm32u575_board"),
+            "tdp": cite("mlperf_tiny_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -89,13 +89,13 @@ class Tiny(Catalog):
         compute=Compute(fp32=Q_(0.56, "GFLOP/s"), int8=Q_(1.12, "GOPS")),
         memory=Memory(capacity=Q_(1.4, "MB"), bandwidth=Q_(2.24, "GB/s")),
         tdp=Q_(125, "mW"),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.STM32H7A3_BOARD,
-            "tdp": src.MLPERF_TINY_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("stm32h7a3_board"),
+            "tdp": cite("mlperf_tiny_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -107,12 +107,12 @@ class Tiny(Catalog):
         release_year=2015,
         compute=Compute(fp32=Q_(0.432, "GFLOP/s"), int8=Q_(0.864, "GOPS")),
         memory=Memory(capacity=Q_(320, "KiB"), bandwidth=Q_(1.728, "GB/s")),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.STM32F746_BOARD,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("stm32f746_board"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -123,12 +123,12 @@ class Tiny(Catalog):
         release_year=2020,
         compute=Compute(int8=Q_(0.128, "GOPS")),
         memory=Memory(capacity=Q_(144, "KiB"), bandwidth=Q_(0.256, "GB/s")),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.STM32G0B1_BOARD,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("stm32g0b1_board"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -139,12 +139,12 @@ class Tiny(Catalog):
         release_year=2018,
         compute=Compute(fp32=Q_(0.3, "GFLOP/s"), int8=Q_(0.6, "GOPS")),
         memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(0.6, "GB/s")),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.PSOC62_BOARD,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("psoc62_board"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -155,12 +155,12 @@ class Tiny(Catalog):
         release_year=2023,
         compute=Compute(int8=Q_(7.68, "GOPS")),
         memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(3.84, "GB/s")),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.RA8D1_BOARD,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("ra8d1_board"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year"}),
     )
@@ -171,12 +171,12 @@ class Tiny(Catalog):
         release_year=2018,
         compute=Compute(fp32=Q_(0.48, "GFLOP/s"), int8=Q_(0.48, "GOPS")),
         memory=Memory(capacity=Q_(512, "KiB"), bandwidth=Q_(0.96, "GB/s")),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("assumption"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )
@@ -189,13 +189,13 @@ class Tiny(Catalog):
         compute=Compute(int8=Q_(1.965, "GOPS")),
         memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(0.9824, "GB/s")),
         tdp=Q_(6.41, "mW"),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.ASSUMPTION,
-            "tdp": src.MLPERF_TINY_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("assumption"),
+            "tdp": cite("mlperf_tiny_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )
@@ -208,13 +208,13 @@ class Tiny(Catalog):
         compute=Compute(int8=Q_(6.317, "GOPS")),
         memory=Memory(capacity=Q_(1, "MiB"), bandwidth=Q_(3.158, "GB/s")),
         tdp=Q_(25.5, "mW"),
-        source=src.MLPERF_TINY,
+        source=cite("mlperf_tiny"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "memory.bandwidth": src.ASSUMPTION,
-            "memory.capacity": src.ASSUMPTION,
-            "tdp": src.MLPERF_TINY_POWER,
+            "release_year": cite("assumption"),
+            "compute": cite("assumption"),
+            "memory.bandwidth": cite("assumption"),
+            "memory.capacity": cite("assumption"),
+            "tdp": cite("mlperf_tiny_power"),
         },
         estimated=frozenset({"compute", "memory.bandwidth", "release_year", "memory.capacity"}),
     )

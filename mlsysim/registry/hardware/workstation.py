@@ -1,11 +1,10 @@
 """Workstation: machines for one developer."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.types import Accelerator, Compute, Memory
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware.games import Games
 from mlsysim.registry.hardware.personal import Personal
-from mlsysim.registry.sources import apple, blackwell, cards, games, printouts
-from mlsysim.registry.sources import hardware as src
 
 
 class Workstation(Games, Personal):
@@ -22,8 +21,8 @@ class Workstation(Games, Personal):
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         unit_price=Q_(5000, "USD"),
-        source=apple.M3_MAX_PAGE,
-        field_sources={"memory.bandwidth": apple.M3_MAX_BANDWIDTH},
+        source=cite("m3_max_page"),
+        field_sources={"memory.bandwidth": cite("m3_max_bandwidth")},
         estimated=frozenset({"compute", "tdp", "unit_price"}),
     )
     """The 40-core GPU of a laptop with memory shared by CPU and GPU. Apple publishes no rate; it is
@@ -37,11 +36,11 @@ class Workstation(Games, Personal):
         compute=Compute(fp32=Q_(10.4, "TFLOP/s"), fp16=Q_(10.4, "TFLOP/s")),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
-        source=apple.M1_MAX,
+        source=cite("m1_max"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "compute.fp16": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "compute.fp16": cite("assumption"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute.fp16", "release_year", "tdp"}),
     )
@@ -55,10 +54,10 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
-        source=apple.M2_MAX,
+        source=cite("m2_max"),
         field_sources={
-            "compute": apple.APPLE_CLOCKS,
-            "tdp": src.ASSUMPTION,
+            "compute": cite("apple_clocks"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute", "tdp"}),
     )
@@ -72,11 +71,11 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(192, "GiB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(180, "W"),
-        source=apple.M2_ULTRA_M4_MAX,
+        source=cite("m2_ultra_m4_max"),
         field_sources={
-            "release_year": apple.M2_ULTRA_YEAR,
-            "compute": apple.APPLE_CLOCKS,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("m2_ultra_year"),
+            "compute": cite("apple_clocks"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute", "tdp"}),
     )
@@ -90,11 +89,11 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(546, "GB/s")),
         tdp=Q_(90, "W"),
-        source=apple.M2_ULTRA_M4_MAX,
+        source=cite("m2_ultra_m4_max"),
         field_sources={
-            "release_year": apple.M3_MAX_BANDWIDTH,
-            "compute": apple.APPLE_CLOCKS,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("m3_max_bandwidth"),
+            "compute": cite("apple_clocks"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute", "tdp"}),
     )
@@ -114,11 +113,11 @@ class Workstation(Games, Personal):
         memory=Memory(capacity=Q_(24, "GB"), reported=Q_(24_576, "MiB"), bandwidth=Q_(936, "GB/s")),
         tdp=Q_(350, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=games.RTX_WHITEPAPER,
+        source=cite("rtx_whitepaper"),
         field_sources={
-            "compute.tf32": src.ASSUMPTION,
-            "compute.int4": src.ASSUMPTION,
-            "memory.reported": printouts.RTX_3090,
+            "compute.tf32": cite("assumption"),
+            "compute.int4": cite("assumption"),
+            "memory.reported": cite("rtx_3090_printout"),
         },
         estimated=frozenset({"compute.int4", "compute.tf32"}),
     )
@@ -143,11 +142,11 @@ class Workstation(Games, Personal):
         ),
         tdp=Q_(450, "W"),
         host_bandwidth=Q_(32, "GB/s"),
-        source=cards.RTX_4090,
+        source=cite("rtx_4090"),
         field_sources={
-            "release_year": games.RTX_WHITEPAPER,
-            "host_bandwidth": games.RTX_WHITEPAPER,
-            "memory.reported": printouts.RTX_4090,
+            "release_year": cite("rtx_whitepaper"),
+            "host_bandwidth": cite("rtx_whitepaper"),
+            "memory.reported": cite("rtx_4090_printout"),
         },
     )
     """Ada for games. Rates are with 32-bit accumulation, as in training and most inference; with
@@ -170,12 +169,12 @@ class Workstation(Games, Personal):
         ),
         tdp=Q_(575, "W"),
         host_bandwidth=Q_(64, "GB/s"),
-        source=cards.RTX_5090,
+        source=cite("rtx_5090"),
         field_sources={
-            "host_bandwidth": games.RTX_WHITEPAPER,
-            "compute.int8": games.RTX_WHITEPAPER,
-            "compute.mxfp4": blackwell.MXFP4_RATE,
-            "memory.reported": printouts.RTX_5090,
+            "host_bandwidth": cite("rtx_whitepaper"),
+            "compute.int8": cite("rtx_whitepaper"),
+            "compute.mxfp4": cite("mxfp4_rate"),
+            "memory.reported": cite("rtx_5090_printout"),
         },
     )
     """Blackwell for games. Rates in fp16, bf16 and fp8 are with 32-bit accumulation."""
@@ -193,12 +192,12 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(273, "GB/s")),
         tdp=Q_(140, "W"),
-        source=cards.DGX_SPARK,
+        source=cite("dgx_spark"),
         field_sources={
-            "tdp": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
-            "compute.fp4": cards.DGX_SPARK,
-            "compute.mxfp4": blackwell.MXFP4_RATE,
+            "tdp": cite("assumption"),
+            "compute": cite("assumption"),
+            "compute.fp4": cite("dgx_spark"),
+            "compute.mxfp4": cite("mxfp4_rate"),
         },
         estimated=frozenset({"compute.bf16", "compute.fp16", "compute.fp32", "compute.fp8", "tdp"}),
     )
@@ -213,12 +212,12 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(256, "GB/s")),
         tdp=Q_(120, "W"),
-        source=cards.STRIX_HALO,
+        source=cite("strix_halo"),
         field_sources={
-            "release_year": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
-            "memory.capacity": src.ASSUMPTION,
-            "compute": src.ASSUMPTION,
+            "release_year": cite("assumption"),
+            "tdp": cite("assumption"),
+            "memory.capacity": cite("assumption"),
+            "compute": cite("assumption"),
         },
         estimated=frozenset({"compute", "memory.capacity", "release_year", "tdp"}),
     )
@@ -233,11 +232,11 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(512, "GiB"), bandwidth=Q_(819, "GB/s")),
         tdp=Q_(200, "W"),
-        source=apple.M3_ULTRA,
+        source=cite("m3_ultra"),
         field_sources={
-            "release_year": apple.M3_ULTRA_YEAR,
-            "compute": src.ASSUMPTION,
-            "tdp": src.ASSUMPTION,
+            "release_year": cite("m3_ultra_year"),
+            "compute": cite("assumption"),
+            "tdp": cite("assumption"),
         },
         estimated=frozenset({"compute", "tdp"}),
     )
@@ -251,8 +250,8 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(153, "GB/s")),
         tdp=Q_(25, "W"),
-        source=cards.M5,
-        field_sources={"tdp": src.ASSUMPTION, "compute": src.ASSUMPTION},
+        source=cite("m5"),
+        field_sources={"tdp": cite("assumption"), "compute": cite("assumption")},
         estimated=frozenset({"compute", "tdp"}),
     )
     """Ten GPU cores, each with a matrix unit. Apple publishes no rate; in 16 bits it is assumed to
@@ -266,11 +265,11 @@ class Workstation(Games, Personal):
         ),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(614, "GB/s")),
         tdp=Q_(110, "W"),
-        source=apple.M5_MAX,
+        source=cite("m5_max"),
         field_sources={
-            "compute": src.ASSUMPTION,
-            "compute.fp32": apple.M5_MAX_RATE,
-            "tdp": apple.M5_MAX_RATE,
+            "compute": cite("assumption"),
+            "compute.fp32": cite("m5_max_rate"),
+            "tdp": cite("m5_max_rate"),
         },
         estimated=frozenset({"compute.bf16", "compute.fp16"}),
     )

@@ -1,10 +1,10 @@
 """Language models without experts, and GPT-4, which is reported to have them."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.types import MoETransformerModel, TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.llama import Llama
 from mlsysim.registry.models.published import published
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Language"]
 
@@ -14,7 +14,7 @@ class Language(Llama):
 
     GPT2_124M = TransformerModel(
         name="GPT-2 124M",
-        source=src.GPT2_XL,
+        source=cite("gpt2_xl"),
         parameters=Q_(124_439_808, "param"),
         layers=12,
         hidden_dim=768,
@@ -31,7 +31,7 @@ class Language(Llama):
 
     GPT2 = TransformerModel(
         name="GPT-2 XL",
-        source=src.GPT2_XL,
+        source=cite("gpt2_xl"),
         parameters=Q_(1_557_611_200, "param"),
         layers=48,
         hidden_dim=1600,
@@ -48,7 +48,7 @@ class Language(Llama):
 
     GPT3 = TransformerModel(
         name="GPT-3",
-        source=src.GPT3_PAPER,
+        source=cite("gpt3_paper"),
         parameters=Q_(174_604_259_328, "param"),
         layers=96,
         hidden_dim=12_288,
@@ -65,7 +65,7 @@ class Language(Llama):
 
     GPT4 = MoETransformerModel(
         name="GPT-4 (unofficial)",
-        source=src.GPT4_REPORTS,
+        source=cite("gpt4_reports"),
         estimated=frozenset(
             {
                 "parameters",
@@ -105,7 +105,7 @@ class Language(Llama):
 
     BERT_Base = TransformerModel(
         name="BERT-Base",
-        source=src.BERT_CONFIG,
+        source=cite("bert_config"),
         parameters=Q_(109_482_240, "param"),
         layers=12,
         hidden_dim=768,
@@ -125,16 +125,16 @@ class Language(Llama):
         "mistralai/Mistral-7B-v0.1",
         name="Mistral 7B",
         seq_len=8_192,
-        length=src.MISTRAL_7B_CONTEXT,
+        length=cite("mistral_7b_context"),
     )
     """Mistral 7B v0.1. A token attends to the last 4,096 tokens."""
 
     Qwen3_32B = TransformerModel(
         name="Qwen3 32B",
-        source=src.QWEN3_32B,
+        source=cite("qwen3_32b"),
         field_sources={
-            "context": src.QWEN3_CONTEXT,
-            "seq_len": src.QWEN3_REPORT,
+            "context": cite("qwen3_context"),
+            "seq_len": cite("qwen3_report"),
         },
         parameters=Q_(32_762_123_264, "param"),
         layers=64,
@@ -152,7 +152,7 @@ class Language(Llama):
 
     Nemotron4_340B = TransformerModel(
         name="Nemotron-4 340B",
-        source=src.NEMOTRON4,
+        source=cite("nemotron4"),
         parameters=Q_(341_029_195_776, "param"),
         layers=96,
         hidden_dim=18_432,

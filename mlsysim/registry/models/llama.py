@@ -1,9 +1,9 @@
 """Llama: Meta's dense models."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Llama"]
 
@@ -13,7 +13,7 @@ class Llama(Catalog):
 
     Llama1_7B = TransformerModel(
         name="LLaMA 7B",
-        source=src.LLAMA1,
+        source=cite("llama1"),
         parameters=Q_(6_738_415_616, "param"),
         layers=32,
         hidden_dim=4_096,
@@ -30,7 +30,7 @@ class Llama(Catalog):
 
     Llama1_13B = TransformerModel(
         name="LLaMA 13B",
-        source=src.LLAMA1,
+        source=cite("llama1"),
         parameters=Q_(13_015_864_320, "param"),
         layers=40,
         hidden_dim=5_120,
@@ -47,7 +47,7 @@ class Llama(Catalog):
 
     Llama1_33B = TransformerModel(
         name="LLaMA 33B",
-        source=src.LLAMA1,
+        source=cite("llama1"),
         parameters=Q_(32_528_943_616, "param"),
         layers=60,
         hidden_dim=6_656,
@@ -64,7 +64,7 @@ class Llama(Catalog):
 
     Llama1_65B = TransformerModel(
         name="LLaMA 65B",
-        source=src.LLAMA1,
+        source=cite("llama1"),
         parameters=Q_(65_285_660_672, "param"),
         layers=80,
         hidden_dim=8_192,
@@ -81,10 +81,10 @@ class Llama(Catalog):
 
     Llama2_7B = TransformerModel(
         name="Llama 2 7B",
-        source=src.LLAMA2_SMALL,
+        source=cite("llama2_small"),
         field_sources={
-            "context": src.LLAMA2_MODEL_CARD,
-            "seq_len": src.LLAMA2_MODEL_CARD,
+            "context": cite("llama2_model_card"),
+            "seq_len": cite("llama2_model_card"),
         },
         parameters=Q_(6_738_415_616, "param"),
         layers=32,
@@ -102,10 +102,10 @@ class Llama(Catalog):
 
     Llama2_13B = TransformerModel(
         name="Llama 2 13B",
-        source=src.LLAMA2_SMALL,
+        source=cite("llama2_small"),
         field_sources={
-            "context": src.LLAMA2_MODEL_CARD,
-            "seq_len": src.LLAMA2_MODEL_CARD,
+            "context": cite("llama2_model_card"),
+            "seq_len": cite("llama2_model_card"),
         },
         parameters=Q_(13_015_864_320, "param"),
         layers=40,
@@ -123,10 +123,10 @@ class Llama(Catalog):
 
     Llama2_70B = TransformerModel(
         name="Llama 2 70B",
-        source=src.LLAMA2_SHAPE,
+        source=cite("llama2_shape"),
         field_sources={
-            "context": src.LLAMA2_MODEL_CARD,
-            "seq_len": src.LLAMA2_MODEL_CARD,
+            "context": cite("llama2_model_card"),
+            "seq_len": cite("llama2_model_card"),
         },
         parameters=Q_(68_976_648_192, "param"),
         layers=80,
@@ -144,10 +144,10 @@ class Llama(Catalog):
 
     Llama3_8B = TransformerModel(
         name="Llama 3 8B",
-        source=src.LLAMA3_SHAPE,
+        source=cite("llama3_shape"),
         field_sources={
-            "context": src.LLAMA3_CONTEXT,
-            "seq_len": src.LLAMA3_MODEL_CARD,
+            "context": cite("llama3_context"),
+            "seq_len": cite("llama3_model_card"),
         },
         parameters=Q_(8_030_261_248, "param"),
         layers=32,
@@ -165,10 +165,10 @@ class Llama(Catalog):
 
     Llama3_70B = TransformerModel(
         name="Llama 3 70B",
-        source=src.LLAMA3_SHAPE,
+        source=cite("llama3_shape"),
         field_sources={
-            "context": src.LLAMA3_CONTEXT,
-            "seq_len": src.LLAMA3_MODEL_CARD,
+            "context": cite("llama3_context"),
+            "seq_len": cite("llama3_model_card"),
         },
         parameters=Q_(70_553_706_496, "param"),
         layers=80,
@@ -186,10 +186,10 @@ class Llama(Catalog):
 
     Llama3_405B = TransformerModel(
         name="Llama 3.1 405B",
-        source=src.LLAMA3_405B,
+        source=cite("llama3_405b"),
         field_sources={
-            "context": src.LLAMA3_CONTEXT,
-            "seq_len": src.LLAMA3_MODEL_CARD,
+            "context": cite("llama3_context"),
+            "seq_len": cite("llama3_model_card"),
         },
         parameters=Q_(405_853_388_800, "param"),
         layers=126,

@@ -1,9 +1,9 @@
 """Megatron: the GPT models that Megatron-LM's scaling study measures."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Megatron"]
 
@@ -13,7 +13,7 @@ class Megatron(Catalog):
 
     GPT_1B7 = TransformerModel(
         name="Megatron GPT 1.7B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(1_652_230_656, "param"),
         layers=24,
         hidden_dim=2_304,
@@ -29,7 +29,7 @@ class Megatron(Catalog):
 
     GPT_3B6 = TransformerModel(
         name="Megatron GPT 3.6B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(3_562_168_320, "param"),
         layers=30,
         hidden_dim=3_072,
@@ -45,7 +45,7 @@ class Megatron(Catalog):
 
     GPT_7B5 = TransformerModel(
         name="Megatron GPT 7.5B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(7_467_786_240, "param"),
         layers=36,
         hidden_dim=4_096,
@@ -61,7 +61,7 @@ class Megatron(Catalog):
 
     GPT_18B = TransformerModel(
         name="Megatron GPT 18.4B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(18_449_756_160, "param"),
         layers=40,
         hidden_dim=6_144,
@@ -77,7 +77,7 @@ class Megatron(Catalog):
 
     GPT_39B = TransformerModel(
         name="Megatron GPT 39.1B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(39_096_041_472, "param"),
         layers=48,
         hidden_dim=8_192,
@@ -93,7 +93,7 @@ class Megatron(Catalog):
 
     GPT_76B = TransformerModel(
         name="Megatron GPT 76.1B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(76_050_739_200, "param"),
         layers=60,
         hidden_dim=10_240,
@@ -109,7 +109,7 @@ class Megatron(Catalog):
 
     GPT_145B = TransformerModel(
         name="Megatron GPT 145.6B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(145_622_261_760, "param"),
         layers=80,
         hidden_dim=12_288,
@@ -125,7 +125,7 @@ class Megatron(Catalog):
 
     GPT_310B = TransformerModel(
         name="Megatron GPT 310.1B",
-        source=src.MEGATRON,
+        source=cite("megatron"),
         parameters=Q_(310_130_540_544, "param"),
         layers=96,
         hidden_dim=16_384,
@@ -141,7 +141,7 @@ class Megatron(Catalog):
 
     GPT_530B = TransformerModel(
         name="Megatron GPT 529.6B",
-        source=src.MEGATRON_LARGE,
+        source=cite("megatron_large"),
         parameters=Q_(529_600_819_200, "param"),
         layers=105,
         hidden_dim=20_480,
@@ -157,7 +157,7 @@ class Megatron(Catalog):
 
     GPT_1T = TransformerModel(
         name="Megatron GPT 1008.0B",
-        source=src.MEGATRON_LARGE,
+        source=cite("megatron_large"),
         parameters=Q_(1_008_038_758_400, "param"),
         layers=128,
         hidden_dim=25_600,

@@ -4,12 +4,11 @@
 visits follow from the shape.
 """
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import LatentAttention, MoETransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.published import published
-from mlsysim.registry.sources import models
-from mlsysim.registry.sources import moe as src
 
 __all__ = ["MoE"]
 
@@ -19,7 +18,7 @@ class MoE(Catalog):
 
     Mixtral_8x7B = MoETransformerModel(
         name="Mixtral 8x7B",
-        source=src.MIXTRAL_8X7B,
+        source=cite("mixtral_8x7b"),
         parameters=Q_(46_702_792_704, "param"),
         layers=32,
         hidden_dim=4_096,
@@ -41,7 +40,7 @@ class MoE(Catalog):
 
     Mixtral_8x22B = MoETransformerModel(
         name="Mixtral 8x22B",
-        source=src.MIXTRAL_8X22B,
+        source=cite("mixtral_8x22b"),
         parameters=Q_(140_630_071_296, "param"),
         layers=56,
         hidden_dim=6_144,
@@ -62,10 +61,10 @@ class MoE(Catalog):
 
     Qwen3_30B_A3B = MoETransformerModel(
         name="Qwen3 30B-A3B",
-        source=src.QWEN3_MOE,
+        source=cite("qwen3_moe"),
         field_sources={
-            "context": models.QWEN3_CONTEXT,
-            "seq_len": models.QWEN3_REPORT,
+            "context": cite("qwen3_context"),
+            "seq_len": cite("qwen3_report"),
         },
         parameters=Q_(30_532_122_624, "param"),
         layers=48,
@@ -88,10 +87,10 @@ class MoE(Catalog):
 
     Qwen3_235B_A22B = MoETransformerModel(
         name="Qwen3 235B-A22B",
-        source=src.QWEN3_MOE,
+        source=cite("qwen3_moe"),
         field_sources={
-            "context": models.QWEN3_CONTEXT,
-            "seq_len": models.QWEN3_REPORT,
+            "context": cite("qwen3_context"),
+            "seq_len": cite("qwen3_report"),
         },
         parameters=Q_(235_093_634_560, "param"),
         layers=94,
@@ -112,24 +111,24 @@ class MoE(Catalog):
     """As Qwen3 30B-A3B, deeper and wider."""
 
     GPT_OSS_120B = published(
-        "openai/gpt-oss-120b", name="gpt-oss-120b", seq_len=4_096, length=src.GPT_OSS_LENGTH
+        "openai/gpt-oss-120b", name="gpt-oss-120b", seq_len=4_096, length=cite("gpt_oss_length")
     )
     """OpenAI's open-weight model; its experts are published in 4 bits. Every second layer attends
     to the last 128 tokens. `seq_len` is the length before the context was extended to 128k
     tokens."""
 
     GPT_OSS_20B = published(
-        "openai/gpt-oss-20b", name="gpt-oss-20b", seq_len=4_096, length=src.GPT_OSS_LENGTH
+        "openai/gpt-oss-20b", name="gpt-oss-20b", seq_len=4_096, length=cite("gpt_oss_length")
     )
     """The smaller gpt-oss: fewer layers, and a quarter of the experts."""
 
     DeepSeek_V3 = MoETransformerModel(
         name="DeepSeek-V3",
-        source=src.DEEPSEEK_V3,
+        source=cite("deepseek_v3"),
         field_sources={
-            "context": src.DEEPSEEK_V3_CONTEXT,
-            "mtp_layers": src.DEEPSEEK_V3_REPORT,
-            "seq_len": src.LENGTH_4K,
+            "context": cite("deepseek_v3_context"),
+            "mtp_layers": cite("deepseek_v3_report"),
+            "seq_len": cite("length_4k"),
         },
         parameters=Q_(671_026_419_200, "param"),
         layers=61,
@@ -159,8 +158,8 @@ class MoE(Catalog):
 
     Kimi_K2 = MoETransformerModel(
         name="Kimi K2",
-        source=src.KIMI_K2,
-        field_sources={"context": src.KIMI_K2_CONTEXT},
+        source=cite("kimi_k2"),
+        field_sources={"context": cite("kimi_k2_context")},
         parameters=Q_(1_026_408_232_448, "param"),
         layers=61,
         hidden_dim=7_168,
@@ -183,8 +182,8 @@ class MoE(Catalog):
 
     Hy3 = MoETransformerModel(
         name="Hy3",
-        source=src.HY3,
-        field_sources={"context": src.HY3_CARD, "mtp_layers": src.HY3_CARD},
+        source=cite("hy3"),
+        field_sources={"context": cite("hy3_card"), "mtp_layers": cite("hy3_card")},
         estimated=frozenset({"seq_len"}),
         parameters=Q_(295_033_528_320, "param"),
         layers=80,

@@ -1,9 +1,9 @@
 """MPT: MosaicML's family, in the configurations of its training benchmarks."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["MPT"]
 
@@ -16,7 +16,7 @@ class MPT(Catalog):
 
     MPT_125M = TransformerModel(
         name="MPT 125M",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(125_311_488, "param"),
         layers=12,
         hidden_dim=768,
@@ -33,7 +33,7 @@ class MPT(Catalog):
 
     MPT_350M = TransformerModel(
         name="MPT 350M",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(355_985_408, "param"),
         layers=24,
         hidden_dim=1_024,
@@ -50,7 +50,7 @@ class MPT(Catalog):
 
     MPT_760M = TransformerModel(
         name="MPT 760M",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(760_470_528, "param"),
         layers=24,
         hidden_dim=1_536,
@@ -67,7 +67,7 @@ class MPT(Catalog):
 
     MPT_1B = TransformerModel(
         name="MPT 1B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(1_315_950_592, "param"),
         layers=24,
         hidden_dim=2_048,
@@ -84,7 +84,7 @@ class MPT(Catalog):
 
     MPT_3B = TransformerModel(
         name="MPT 3B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(2_651_837_440, "param"),
         layers=32,
         hidden_dim=2_560,
@@ -101,7 +101,7 @@ class MPT(Catalog):
 
     MPT_7B = TransformerModel(
         name="MPT 7B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(6_658_859_008, "param"),
         layers=32,
         hidden_dim=4_096,
@@ -118,7 +118,7 @@ class MPT(Catalog):
 
     MPT_13B = TransformerModel(
         name="MPT 13B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(12_853_954_560, "param"),
         layers=40,
         hidden_dim=5_120,
@@ -135,7 +135,7 @@ class MPT(Catalog):
 
     MPT_30B = TransformerModel(
         name="MPT 30B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(29_975_214_080, "param"),
         layers=48,
         hidden_dim=7_168,
@@ -152,7 +152,7 @@ class MPT(Catalog):
 
     MPT_70B = TransformerModel(
         name="MPT 70B",
-        source=src.MPT,
+        source=cite("mpt"),
         parameters=Q_(64_862_437_376, "param"),
         layers=80,
         hidden_dim=8_192,

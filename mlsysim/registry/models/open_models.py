@@ -1,5 +1,6 @@
 """Other models with published weights."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Attention,
@@ -12,8 +13,6 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.published import published
-from mlsysim.registry.sources import models as src
-from mlsysim.registry.sources import moe
 
 __all__ = ["OpenModels"]
 
@@ -67,7 +66,7 @@ class OpenModels(Catalog):
     """The smallest model with latent attention."""
 
     DeepSeek_V3_2 = published(
-        "deepseek-ai/DeepSeek-V3.2", name="DeepSeek-V3.2", seq_len=4_096, length=moe.LENGTH_4K
+        "deepseek-ai/DeepSeek-V3.2", name="DeepSeek-V3.2", seq_len=4_096, length=cite("length_4k")
     )
     """DeepSeek-V3 with an indexer, which selects 2,048 tokens to attend to."""
 
@@ -108,7 +107,7 @@ class OpenModels(Catalog):
 
     MiniMax_M3 = TransformerModel(
         name="MiniMax-M3",
-        source=moe.MINIMAX_M3,
+        source=cite("minimax_m3"),
         estimated=frozenset({"seq_len"}),
         hidden_dim=6_144,
         vocab_size=200_064,
@@ -149,7 +148,7 @@ class OpenModels(Catalog):
 
     Olmo_Hybrid_7B = TransformerModel(
         name="Olmo Hybrid 7B",
-        source=src.OLMO_HYBRID,
+        source=cite("olmo_hybrid"),
         hidden_dim=3_840,
         vocab_size=100_352,
         seq_len=8_192,
@@ -226,7 +225,7 @@ class OpenModels(Catalog):
 
     Aquila_7B = TransformerModel(
         name="Aquila-7B",
-        source=src.AQUILA,
+        source=cite("aquila"),
         layers=32,
         hidden_dim=4_096,
         heads=32,
@@ -242,7 +241,7 @@ class OpenModels(Catalog):
 
     DeciLM_7B = TransformerModel(
         name="DeciLM-7B",
-        source=src.DECILM,
+        source=cite("decilm"),
         parameters=Q_(7_043_551_232, "param"),
         hidden_dim=4_096,
         vocab_size=32_000,

@@ -1,8 +1,8 @@
 """Qwen 2 to 3.6, dense and with experts."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.registry.models.published import published
-from mlsysim.registry.sources import models
 
 __all__ = ["Qwen"]
 
@@ -44,27 +44,27 @@ class Qwen(Catalog):
     """60 experts, four per token, and a shared one as wide as four."""
 
     Qwen3_0_6B = published(
-        "Qwen/Qwen3-0.6B", name="Qwen3 0.6B", seq_len=4_096, length=models.QWEN3_REPORT
+        "Qwen/Qwen3-0.6B", name="Qwen3 0.6B", seq_len=4_096, length=cite("qwen3_report")
     )
     """The smallest Qwen3."""
 
     Qwen3_1_7B = published(
-        "Qwen/Qwen3-1.7B", name="Qwen3 1.7B", seq_len=4_096, length=models.QWEN3_REPORT
+        "Qwen/Qwen3-1.7B", name="Qwen3 1.7B", seq_len=4_096, length=cite("qwen3_report")
     )
     """Like Qwen3 0.6B, but twice as wide."""
 
     Qwen3_4B = published(
-        "Qwen/Qwen3-4B", name="Qwen3 4B", seq_len=4_096, length=models.QWEN3_REPORT
+        "Qwen/Qwen3-4B", name="Qwen3 4B", seq_len=4_096, length=cite("qwen3_report")
     )
     """All heads together are wider than the residual stream."""
 
     Qwen3_8B = published(
-        "Qwen/Qwen3-8B", name="Qwen3 8B", seq_len=4_096, length=models.QWEN3_REPORT
+        "Qwen/Qwen3-8B", name="Qwen3 8B", seq_len=4_096, length=cite("qwen3_report")
     )
     """Dense; input and output have separate tables."""
 
     Qwen3_14B = published(
-        "Qwen/Qwen3-14B", name="Qwen3 14B", seq_len=4_096, length=models.QWEN3_REPORT
+        "Qwen/Qwen3-14B", name="Qwen3 14B", seq_len=4_096, length=cite("qwen3_report")
     )
     """Dense, 40 layers."""
 

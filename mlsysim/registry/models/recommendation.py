@@ -1,9 +1,9 @@
 """Recommendation: models with large embedding tables."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Recommendation"]
 
@@ -13,7 +13,7 @@ class Recommendation(Catalog):
 
     DLRM = FixedShapeModel(
         name="DLRM",
-        source=src.DLRM_MLPERF,
+        source=cite("dlrm_mlperf"),
         parameters=Q_(24_036_595_969, "param"),
         flops_per_sample=Q_(2 * (2_365_184 + 44_928), "flop"),
         activations_per_sample=Q_(7392, "count"),

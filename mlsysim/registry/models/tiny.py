@@ -1,9 +1,9 @@
 """Tiny: networks for microcontrollers."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Tiny"]
 
@@ -13,7 +13,7 @@ class Tiny(Catalog):
 
     DS_CNN = FixedShapeModel(
         name="DS-CNN",
-        source=src.TINY_KEYWORDS,
+        source=cite("tiny_keywords"),
         parameters=Q_(23_756, "param"),
         flops_per_sample=Q_(2 * 2_656_768, "flop"),
         activations_per_sample=Q_(72_012, "count"),
@@ -24,7 +24,7 @@ class Tiny(Catalog):
 
     WakeVision = FixedShapeModel(
         name="Wake Vision",
-        source=src.WAKE_VISION,
+        source=cite("wake_vision"),
         parameters=Q_(240_674, "param"),
         flops_per_sample=Q_(2 * 35_923_872, "flop"),
         activations_per_sample=Q_(2_277_914, "count"),
@@ -34,7 +34,7 @@ class Tiny(Catalog):
 
     AnomalyDetector = FixedShapeModel(
         name="Anomaly detector",
-        source=src.TINY_ANOMALY,
+        source=cite("tiny_anomaly"),
         parameters=Q_(267_928, "param"),
         flops_per_sample=Q_(2 * 264_192, "flop"),
         activations_per_sample=Q_(1672, "count"),
@@ -45,7 +45,7 @@ class Tiny(Catalog):
 
     ResNet8 = FixedShapeModel(
         name="ResNet-8",
-        source=src.TINY_IMAGES,
+        source=cite("tiny_images"),
         parameters=Q_(78_186, "param"),
         flops_per_sample=Q_(2 * 12_501_632, "flop"),
         activations_per_sample=Q_(86_026, "count"),
@@ -56,7 +56,7 @@ class Tiny(Catalog):
 
     MobileNetV1_Quarter = FixedShapeModel(
         name="MobileNetV1 0.25",
-        source=src.TINY_PERSONS,
+        source=cite("tiny_persons"),
         parameters=Q_(216_322, "param"),
         flops_per_sample=Q_(2 * 7_489_664, "flop"),
         activations_per_sample=Q_(231_554, "count"),

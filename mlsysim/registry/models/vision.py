@@ -1,9 +1,9 @@
 """Vision: convolutional networks for images."""
 
+from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.core.units import Q_
-from mlsysim.registry.sources import models as src
 
 __all__ = ["Vision"]
 
@@ -13,7 +13,7 @@ class Vision(Catalog):
 
     ResNet50 = FixedShapeModel(
         name="ResNet-50",
-        source=src.RESNET50,
+        source=cite("resnet50"),
         parameters=Q_(25_557_032, "param"),
         flops_per_sample=Q_(2 * 4_089_184_256, "flop"),
         activations_per_sample=Q_(11_114_984, "count"),
@@ -24,7 +24,7 @@ class Vision(Catalog):
 
     MobileNetV2 = FixedShapeModel(
         name="MobileNetV2",
-        source=src.MOBILENET_V2,
+        source=cite("mobilenet_v2"),
         parameters=Q_(3_504_872, "param"),
         flops_per_sample=Q_(2 * 300_774_272, "flop"),
         activations_per_sample=Q_(6_679_112, "count"),
@@ -35,7 +35,7 @@ class Vision(Catalog):
 
     YOLOv8_Nano = FixedShapeModel(
         name="YOLOv8-Nano",
-        source=src.YOLOV8,
+        source=cite("yolov8"),
         parameters=Q_(3_157_200, "param"),
         flops_per_sample=Q_(2 * 4_371_993_600, "flop"),
         activations_per_sample=Q_(15_131_200, "count"),
@@ -46,7 +46,7 @@ class Vision(Catalog):
 
     AlexNet = FixedShapeModel(
         name="AlexNet",
-        source=src.ALEXNET_DEFINITION,
+        source=cite("alexnet_definition"),
         parameters=Q_(61_100_840, "param"),
         flops_per_sample=Q_(2 * 714_188_480, "flop"),
         activations_per_sample=Q_(494_184, "count"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsysim.core.types import Calibration
 from mlsysim.core.units import dress, format_number
-from mlsysim.registry.calibration.machines import WITHOUT_RUNS, Machines, machine_for
+from mlsysim.registry.calibration.machines import Machines, machine_for, without_runs
 from mlsysim.registry.calibration.training import (
     MEASURED,
     MEASURED_CHOICES,
@@ -120,7 +120,7 @@ def outside(i: TrainingInputs) -> list[str]:
             found.append(f'no measured run had {name}="{chosen}"')
     if i.precision.name not in MEASURED_FORMATS:
         found.append(f"no measured run computed in {i.precision.name}")
-    if machine_for(i.device.generation, i.device.name) in WITHOUT_RUNS:
+    if without_runs(machine_for(i.device.generation, i.device.name)):
         found.append(f"no run was measured on {i.device.name}")
     if other := fitted_elsewhere(i):
         found.append(_of_another(other, i))

@@ -16,7 +16,7 @@ from typing import Any
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.registry.offers import Offers
+from mlsysim.registry.catalogs import Offers
 from mlsysim.solvers import DisaggregatedSolver, OpenLoopResult, OpenLoopSolver
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs

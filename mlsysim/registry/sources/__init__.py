@@ -1,1 +1,0 @@
-"""Sources: the publications that registry rows cite, one module per registry."""

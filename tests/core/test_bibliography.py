@@ -1,0 +1,70 @@
+"""The bibliography: complete entries, each of them cited."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mlsysim import UnknownEntryError
+from mlsysim.core import formulas  # noqa: F401 - fills the registry of formulas
+from mlsysim.core.bibliography import PATH, cite, entries
+from mlsysim.core.formula import FORMULAS
+from mlsysim.core.provenance import cited_works
+from tests.conftest import ROOT
+
+PAPERS = {key: entry for key, entry in entries().items() if "author" in entry}
+PLACES = ("mlsysim/**/*.py", "mlsysim/registry/data/*.csv", "course/**/*.py", "docs/**/*.qmd")
+
+
+def test_every_entry_is_read():
+    text = PATH.read_text(encoding="utf-8")
+    assert len(entries()) == len(re.findall(r"^@", text, re.MULTILINE))
+    fields = [line for line in text.splitlines() if re.match(r" +\w", line)]
+    assert sum(map(len, entries().values())) == len(fields)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_a_paper_is_complete_and_its_key_is_author_and_year(key):
+    paper = PAPERS[key]
+    assert {"title", "url"} <= set(paper)
+    author = paper["author"].split(",")[0].lower()
+    assert re.fullmatch(f"{author}{paper['year']}[b-z]?", key)
+
+
+def test_addresses_are_unique():
+    addresses = [entry["url"] for entry in entries().values() if "url" in entry]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_every_entry_is_cited():
+    text = "".join(
+        path.read_text(encoding="utf-8") for place in PLACES for path in ROOT.glob(place)
+    )
+    words = set(re.findall(r"\w+", text)) | {entry.get("work") for entry in entries().values()}
+    urls = cited_works(FORMULAS.values())
+    unused = [key for key, entry in entries().items() if key not in words]
+    assert [key for key in unused if entries()[key]["url"] not in urls] == []
+
+
+def test_every_paper_that_formulas_cite_has_an_entry():
+    known = {entry.get("url") for entry in entries().values()}
+    papers = [url for url in cited_works(FORMULAS.values()) if "arxiv.org" in url or "doi" in url]
+    assert papers
+    assert set(papers) <= known
+
+
+def test_a_source_has_the_address_of_its_work():
+    source = cite("selene")
+    assert source.url == PAPERS["narayanan2021"]["url"]
+    assert source.locator == "section 5"
+    assert cite("selene") is source
+
+
+def test_marks_of_latex_are_not_shown():
+    assert cite("b200_aic").title == "NVIDIA, aiconfigurator, system b200_sxm"
+
+
+def test_an_unknown_key_is_an_error():
+    with pytest.raises(UnknownEntryError):
+        cite("selena")
