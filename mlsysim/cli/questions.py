@@ -115,7 +115,7 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
             "equation": step.formula.documentation.equation if step.formula else step.line,
             "arguments": plain(step.arguments),
             "value": plain(step.value),
-            "references": step.formula.documentation.references if step.formula else "",
+            "references": step.formula.plain_references if step.formula else "",
         }
         for step in derivation.steps
     ]

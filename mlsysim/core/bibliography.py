@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.types import Source
 
-__all__ = ["PATH", "cite", "entries"]
+__all__ = ["PATH", "address", "entries", "entry", "name", "plain"]
 
 PATH = files("mlsysim.core") / "references.bib"
 _ENTRY = re.compile(r"^@\w+\{(\w+),\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -30,9 +29,8 @@ def entries() -> Mapping[str, Mapping[str, str]]:
     return {key: dict(_FIELD.findall(body)) for key, body in _ENTRY.findall(text)}
 
 
-@functools.cache
-def cite(key: str) -> Source:
-    """Return the source of a number.
+def entry(key: str) -> Mapping[str, str]:
+    """Return the fields of an entry.
 
     Raises
     ------
@@ -42,12 +40,28 @@ def cite(key: str) -> Source:
     known = entries()
     if key not in known:
         raise UnknownEntryError.build(key, "entry of the bibliography", known)
-    entry = known[key]
-    work = known[entry["work"]] if "work" in entry else entry
-    return Source(
-        title=_MARKS.sub(r"\1", entry.get("title") or work["title"]),
-        url=work.get("url", ""),
-        locator=entry.get("locator", ""),
-        checked=entry.get("checked", ""),
-        note=entry.get("remark", ""),
-    )
+    return known[key]
+
+
+def plain(text: str) -> str:
+    """Return a field without the marks of LaTeX."""
+    return _MARKS.sub(r"\1", text)
+
+
+def name(key: str) -> str:
+    """Return how a sentence names a publication: its title, after its authors and year."""
+    work = entry(key)
+    title = plain(work["title"])
+    if "author" not in work:
+        return title
+    people = [person.split(",")[0] for person in plain(work["author"]).split(" and ")]
+    if len(people) > 3 or people[-1] == "others":
+        authors = f"{people[0]} et al."
+    else:
+        authors = " and ".join(filter(None, [", ".join(people[:-1]), people[-1]]))
+    return f"{authors} ({work['year']}), {title}"
+
+
+def address(key: str) -> str:
+    """Return the address of a publication."""
+    return entry(key)["url"]

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, TypeVar
 
+from mlsysim.core import bibliography
 from mlsysim.core.docstring import Documentation, read_docstring
 
 __all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
 
-_ADDRESS = re.compile(r"https?://[^\s;<>]+[^\s;<>,.)]")
-# The text about a publication, up to its address. A semicolon separates publications.
-_CITED = re.compile(rf"([^;]*?),? *({_ADDRESS.pattern})")
+_KEY = re.compile(r"@(\w+)")
+"""The key of a publication in the bibliography, as docstrings cite it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,18 +43,25 @@ class Formula:
         return self.function.__code__.co_firstlineno
 
     @property
-    def works(self) -> dict[str, str]:
-        """Cited publications: the text that names each one, by address."""
-        text, end, found = self.documentation.references, 0, {}
-        for match in _ADDRESS.finditer(text):
-            found[match[0]] = text[end : match.start()].strip(" ;,.")
-            end = match.end()
-        return found
+    def works(self) -> tuple[str, ...]:
+        """Keys of the cited publications."""
+        return tuple(dict.fromkeys(_KEY.findall(self.documentation.references)))
 
     @property
     def references(self) -> str:
         """References as Markdown, in which the name of a publication links to its address."""
-        return _CITED.sub(_link, self.documentation.references)
+        return _KEY.sub(
+            lambda key: f"[{bibliography.name(key[1])}]({bibliography.address(key[1])})",
+            self.documentation.references,
+        )
+
+    @property
+    def plain_references(self) -> str:
+        """References as text, with the address after the name of each publication."""
+        return _KEY.sub(
+            lambda key: f"{bibliography.name(key[1])}, {bibliography.address(key[1])}",
+            self.documentation.references,
+        )
 
     def to_markdown(self) -> str:
         """Write the datasheet: equation, symbols with their units, notes and references."""
@@ -76,11 +83,6 @@ class Formula:
     def signature(self) -> inspect.Signature:
         """The function's parameters."""
         return inspect.signature(self.function)
-
-
-def _link(cited: re.Match[str]) -> str:
-    words = cited[1].lstrip()
-    return f"{cited[1][: -len(words)]}[{words}]({cited[2]})" if words else f"<{cited[2]}>"
 
 
 FORMULAS: dict[str, Formula] = {}

@@ -95,11 +95,11 @@ def citations(rows: Mapping[str, Any]) -> dict[Source, dict[str, list[str]]]:
 
 
 def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
-    """Return the address of every publication that formulas cite, with their names."""
+    """Return the key of every publication that formulas cite, with the formulas' names."""
     found: dict[str, list[str]] = {}
     for item in formulas:
-        for address in item.works:
-            found.setdefault(address, []).append(item.name)
+        for key in item.works:
+            found.setdefault(key, []).append(item.name)
     return found
 
 

@@ -1,8 +1,7 @@
 """Counting rules, and the efficiency of the textbook model."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types import Entry
+from mlsysim.core.types import Entry, cite
 from mlsysim.core.units import Q_, Quantity
 
 __all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]

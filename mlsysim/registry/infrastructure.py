@@ -1,8 +1,7 @@
 """Infrastructure: power grids, racks and data centers."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Datacenter, Rack
+from mlsysim.core.types import Datacenter, Rack, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.catalogs import Grids
 

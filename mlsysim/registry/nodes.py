@@ -1,8 +1,7 @@
 """Nodes: servers, racks with one domain of fast links, and pods."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Node
+from mlsysim.core.types import Node, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.catalogs import Links
 from mlsysim.registry.hardware import Hardware

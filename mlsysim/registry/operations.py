@@ -3,9 +3,8 @@
 These are the defaults of the solvers for sustainability, economics and reliability.
 """
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types import Accelerator, Entry, Node
+from mlsysim.core.types import Accelerator, Entry, Node, cite
 from mlsysim.core.units import Q_, Quantity
 
 __all__ = [

@@ -1,8 +1,7 @@
 """Systems: links, nodes, clusters, rents, and the tiers in which models are deployed."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import DeploymentTier, Fleet
+from mlsysim.core.types import DeploymentTier, Fleet, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.catalogs import Fabrics, Links, Offers
 from mlsysim.registry.nodes import Nodes

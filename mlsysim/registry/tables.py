@@ -14,11 +14,10 @@ from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog, Deferred
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.fields import priors, units_of
-from mlsysim.core.types import Entry, Source
+from mlsysim.core.types import Entry, Source, cite
 from mlsysim.core.units import Q_
 
 __all__ = ["DATA", "constants", "read_toml", "table"]

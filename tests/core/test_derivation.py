@@ -33,6 +33,7 @@ from mlsysim import (
     SustainabilitySolver,
     Systems,
 )
+from mlsysim.core.bibliography import address
 from mlsysim.core.derivation import Derivation, Input, Step, expression
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
@@ -230,7 +231,7 @@ def test_markdown_shows_every_equation_and_source(answers, name):
             continue
         assert f"$$ {step.formula.documentation.equation} $$" in page
         assert f"*{step.formula.references}*" in page
-        assert all(f"]({address})" in page for address in step.formula.works)
+        assert all(f"]({address(key)})" in page for key in step.formula.works)
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(rows) == len(derivation.inputs) + 1  # and the head
     for item in derivation.inputs:

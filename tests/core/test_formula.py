@@ -43,7 +43,8 @@ def test_data_sheet_of_a_formula():
     assert manual.parameters["bandwidth"].unit == "byte/s"
     assert manual.parameters["bandwidth"].text.startswith("bandwidth of a rank")
     assert manual.returns.unit == "s"
-    assert "Thakur" in manual.references
+    assert manual.references.startswith("@thakur2005")
+    assert FORMULAS["all_gather_time"].works == ("thakur2005", "mpich")
 
 
 def test_a_docstring_with_less_in_it():

@@ -4,9 +4,8 @@ import dataclasses
 
 import pytest
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.types import GENERATIONS, Accelerator, Source
+from mlsysim.core.types import GENERATIONS, Accelerator, Source, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import Hardware
 

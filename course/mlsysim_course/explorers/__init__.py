@@ -139,7 +139,7 @@ _ADDRESS = re.compile(r"https?://[^\s,;]+[^\s,;.]")
 
 
 def _step(step: Step, name: str) -> dict[str, Any]:
-    cited = step.formula.documentation.references if step.formula else ""
+    cited = step.formula.plain_references if step.formula else ""
     return {
         "name": name,
         "value": step.value_text,

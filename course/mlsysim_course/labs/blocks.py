@@ -257,7 +257,7 @@ def _lines(found: Derivation) -> Iterator[dict[str, str]]:
             "equation_text": f"{name} = {step.equation_text}",
             "numbers_text": step.numbers_text,
             "value_text": step.value_text,
-            "source": step.formula.documentation.references if step.formula else "",
+            "source": step.formula.plain_references if step.formula else "",
         }
 
 

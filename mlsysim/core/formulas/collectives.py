@@ -50,9 +50,7 @@ def all_gather_time(message_size: Value, ranks: Value, bandwidth: Value, latency
 
     References
     ----------
-    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, https://doi.org/10.1177/1094342005051521; cost of the ring in MPICH,
-    src/mpi/coll/allgather/allgather_intra_ring.c, https://github.com/pmodels/mpich
+    @thakur2005; cost of the ring in @mpich, src/mpi/coll/allgather/allgather_intra_ring.c
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
 
@@ -81,9 +79,8 @@ def all_to_all_time(message_size: Value, ranks: Value, bandwidth: Value, latency
 
     References
     ----------
-    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, https://doi.org/10.1177/1094342005051521; cost of the pairwise exchange in MPICH,
-    src/mpi/coll/alltoall/alltoall_intra_pairwise.c, https://github.com/pmodels/mpich
+    @thakur2005; cost of the pairwise exchange in @mpich,
+    src/mpi/coll/alltoall/alltoall_intra_pairwise.c
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
 
@@ -110,8 +107,7 @@ def bus_bandwidth(message_size: Value, ranks: Value, time: Value) -> Value:
 
     References
     ----------
-    NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth" and "AllReduce",
-    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+    @nccl_tests_performance, "Bus bandwidth" and "AllReduce"
     """
     return 2 * (ranks - 1) / ranks * message_size / time
 
@@ -140,8 +136,7 @@ def context_exchange_time(size: Value, cp_size: Value, bandwidth: Value, latency
 
     References
     ----------
-    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
-    Context, https://arxiv.org/abs/2310.01889
+    @liu2023
     """
     return (cp_size - 1) * (size / bandwidth + latency)
 
@@ -192,9 +187,7 @@ def hierarchical_all_reduce_time(
 
     References
     ----------
-    Jeaugey (2019), Massively Scale Your Deep Learning Training with NCCL 2.4, "Effect on DL
-    training" (hierarchical ring),
-    https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
+    @jeaugey2019, "Effect on DL training" (hierarchical ring)
     """
     scatter = reduce_scatter_time(message_size, local, local_bandwidth, local_latency)
     between = ring_all_reduce_time(
@@ -290,10 +283,8 @@ def node_tree_all_reduce_time(
 
     References
     ----------
-    NVIDIA, NCCL, src/graph/tuning.cc, ncclTopoTuneModel, NCCL_ALGO_TREE (two passes over the data
-    at the bandwidth of its channels), https://github.com/NVIDIA/nccl; Jeaugey (2019), Massively
-    Scale Your Deep Learning Training with NCCL 2.4,
-    https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
+    @nccl, src/graph/tuning.cc, ncclTopoTuneModel, NCCL_ALGO_TREE (two passes over the data at the
+    bandwidth of its channels); @jeaugey2019
     """
     depth = ceil(log2(ranks / local))
     latency = (local - 1) * local_latency + depth * remote_latency
@@ -329,8 +320,7 @@ def one_shot_all_reduce_time(
 
     References
     ----------
-    Volume: Patarasuk and Yuan (2009), https://doi.org/10.1016/j.jpdc.2008.09.002; one step: the
-    custom all-reduce of TensorRT-LLM and vLLM, https://github.com/NVIDIA/TensorRT-LLM
+    Volume: @patarasuk2009; one step: the custom all-reduce of TensorRT-LLM and vLLM, @tensorrt_llm
     """
     return minimum(1, ranks - 1) * overhead + 2 * (ranks - 1) / ranks * message_size / bandwidth
 
@@ -357,8 +347,7 @@ def point_to_point_time(message_size: Value, bandwidth: Value, latency: Value) -
 
     References
     ----------
-    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, https://doi.org/10.1177/1094342005051521
+    @thakur2005
     """
     return latency + message_size / bandwidth
 
@@ -389,9 +378,7 @@ def reduce_scatter_time(
 
     References
     ----------
-    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations,
-    https://doi.org/10.1016/j.jpdc.2008.09.002; the volume also in NVIDIA, nccl-tests,
-    doc/PERFORMANCE.md, "ReduceScatter", https://github.com/NVIDIA/nccl-tests
+    @patarasuk2009; the volume also in @nccl_tests, doc/PERFORMANCE.md, "ReduceScatter"
     """
     return (ranks - 1) / ranks * message_size / bandwidth + (ranks - 1) * latency
 
@@ -422,9 +409,7 @@ def ring_all_reduce_time(
 
     References
     ----------
-    Patarasuk and Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations,
-    https://doi.org/10.1016/j.jpdc.2008.09.002; the volume also in NVIDIA, nccl-tests,
-    doc/PERFORMANCE.md, "AllReduce", https://github.com/NVIDIA/nccl-tests
+    @patarasuk2009; the volume also in @nccl_tests, doc/PERFORMANCE.md, "AllReduce"
     """
     return 2 * (ranks - 1) / ranks * message_size / bandwidth + 2 * (ranks - 1) * latency
 
@@ -460,9 +445,7 @@ def segmented_collective_time(
 
     References
     ----------
-    Sanders, Speck and Träff (2009), Two-tree algorithms for full bandwidth broadcast, reduction and
-    scan, Parallel Computing 35(12), section 2 (pipelining with the best number of pieces),
-    https://doi.org/10.1016/j.parco.2009.09.001
+    @sanders2009, section 2 (pipelining with the best number of pieces)
     """
     return start + collective + 2 * sqrt(segment_time * transfer)
 
@@ -494,7 +477,7 @@ def switch_all_reduce_time(message_size: Value, ranks: Value, bandwidth: Value) 
     References
     ----------
     Derived by counting what a rank sends; the algorithm is NCCL's NVLS: src/device/all_reduce.h,
-    https://github.com/NVIDIA/nccl
+    @nccl
     """
     return (ranks + 1) / ranks * message_size / bandwidth
 
@@ -530,10 +513,7 @@ def tree_all_reduce_time(
 
     References
     ----------
-    Sanders, Speck and Träff (2009), Two-tree algorithms for full bandwidth broadcast, reduction and
-    scan, Parallel Computing 35(12), https://doi.org/10.1016/j.parco.2009.09.001; as used by NCCL:
-    Jeaugey (2019), Massively Scale Your Deep Learning Training with NCCL 2.4,
-    https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
+    @sanders2009; as used by NCCL: @jeaugey2019
     """
     volume = minimum(2, ranks - 1) * message_size
     return volume / bandwidth + 2 * ceil(log2(ranks)) * latency
@@ -565,8 +545,6 @@ def tree_broadcast_time(
 
     References
     ----------
-    Thakur, Rabenseifner and Gropp (2005), Optimization of Collective Communication Operations in
-    MPICH, https://doi.org/10.1177/1094342005051521; cost of the binomial tree in MPICH,
-    src/mpi/coll/bcast/bcast_intra_binomial.c, https://github.com/pmodels/mpich
+    @thakur2005; cost of the binomial tree in @mpich, src/mpi/coll/bcast/bcast_intra_binomial.c
     """
     return ceil(log2(ranks)) * (latency + message_size / bandwidth)

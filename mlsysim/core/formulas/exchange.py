@@ -67,7 +67,7 @@ def gathered_layer_time(layer: Value, gather: Value, overlap: Value) -> Value:
 
     References
     ----------
-    Zhao et al. (2023), PyTorch FSDP, section 3.3, https://arxiv.org/abs/2304.11277
+    @zhao2023, section 3.3
     """
     return maximum(layer, gather) + (1 - overlap) * minimum(layer, gather)
 
@@ -114,7 +114,7 @@ def head_swap_size(
 
     References
     ----------
-    Jacobs et al. (2023), DeepSpeed Ulysses, section 3.2, https://arxiv.org/abs/2309.14509
+    @jacobs2023, section 3.2
     """
     keys = 2 * head_dim * maximum(kv_heads / tp_size, swap_size)
     return tokens * (2 * width / tp_size + keys) * bytes_per_element
@@ -151,9 +151,7 @@ def layer_all_reduce_time(
 
     References
     ----------
-    Shoeybi et al. (2019), Megatron-LM: Training Multi-Billion Parameter Language Models Using Model
-    Parallelism, section 3 and Figure 4, https://arxiv.org/abs/1909.08053; sequence parallelism:
-    Korthikanti et al. (2022), section 4.2.2, https://arxiv.org/abs/2205.05198
+    @shoeybi2019, section 3 and Figure 4; sequence parallelism: @korthikanti2022, section 4.2.2
     """
     return all_reduces_per_layer * layers * microbatch_count * all_reduce
 
@@ -205,8 +203,7 @@ def partial_attention_time(
 
     References
     ----------
-    Bhatia et al. (2025), Helix Parallelism, https://arxiv.org/abs/2507.07120; as engines run it:
-    SGLang, Decode Context Parallelism, https://docs.sglang.io/docs/advanced_features/dcp.md
+    @bhatia2025; as engines run it: @sglang_dcp
     """
     size = 2 * tokens * heads * (head_dim + 1) * bytes_per_element / tp_size
     return 2 * minimum(1, dcp_size - 1) * overhead + (dcp_size - 1) * size / bandwidth
@@ -261,7 +258,7 @@ def shard_traffic_time(gather: Value, gathers: Value, scatter: Value) -> Value:
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO, section 7.2.2, https://arxiv.org/abs/1910.02054
+    @rajbhandari2020, section 7.2.2
     """
     return gathers * gather + scatter
 
@@ -294,8 +291,7 @@ def uncovered_time(exchange: Value, attention: Value, backward: Value, recompute
 
     References
     ----------
-    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers for Near-Infinite
-    Context, https://arxiv.org/abs/2310.01889
+    @liu2023
     """
     forward = maximum(0 * exchange, exchange - attention)
     back = maximum(0 * exchange, 2 * exchange - backward * attention)

@@ -42,8 +42,7 @@ def copies_by_rank(experts_per_token: Value, ranks: Value, groups: Value) -> Val
 
     References
     ----------
-    Counting, for experts chosen independently; one copy per rank as in DeepEP,
-    https://github.com/deepseek-ai/DeepEP
+    Counting, for experts chosen independently; one copy per rank as in @deepep
     """
     return (ranks - 1) * (1 - (1 - 1 / groups) ** experts_per_token)
 
@@ -68,7 +67,7 @@ def copies_by_expert(experts_per_token: Value, nodes: Value) -> Value:
 
     References
     ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
+    @lepikhin2020, section 3
     """
     return experts_per_token * (nodes - 1) / nodes
 
@@ -98,9 +97,8 @@ def copies_by_node(experts_per_token: Value, nodes: Value, most: Value) -> Value
 
     References
     ----------
-    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, sections 2.1.2 (node-limited routing) and
-    3.2.2 (a token passes the network once per node and is forwarded within it),
-    https://arxiv.org/abs/2412.19437; the share of nodes visited is counting, for experts chosen
+    @liu2024, sections 2.1.2 (node-limited routing) and 3.2.2 (a token passes the network once per
+    node and is forwarded within it); the share of nodes visited is counting, for experts chosen
     independently.
     """
     return (nodes - 1) / nodes * most * (1 - (1 - 1 / most) ** experts_per_token)
@@ -173,7 +171,7 @@ def expert_group_size(tp_size: Value, ep_size: Value) -> Value:
 
     References
     ----------
-    Liu et al. (2025), MoE Parallel Folding, https://arxiv.org/abs/2504.14960
+    @liu2025
     """
     return maximum(tp_size, ep_size)
 
@@ -207,7 +205,7 @@ def busiest_visited(experts: Value, visited: Value, groups: Value) -> Value:
     References
     ----------
     Blom (1958), Statistical Estimates and Transformed Beta-Variables, for $q$; Tukey's lambda
-    distribution for the quantile, https://www.itl.nist.gov/div898/handbook/eda/section3/eda366f.htm
+    distribution for the quantile, @nist_lambda
     """
     rank = (groups - 0.375) / (groups + 0.25)
     deviations = (rank**0.135 - (1 - rank) ** 0.135) / 0.1975
@@ -266,7 +264,7 @@ def local_copies(experts_per_token: Value, ranks: Value, near: Value) -> Value:
 
     References
     ----------
-    Lepikhin et al. (2020), GShard, section 3, https://arxiv.org/abs/2006.16668
+    @lepikhin2020, section 3
     """
     return experts_per_token * (near - 1) / ranks
 
@@ -302,8 +300,7 @@ def routing_traffic(
 
     References
     ----------
-    Gale et al. (2022), MegaBlocks: Efficient Sparse Training with Mixture-of-Experts, section 5.2
-    (permutation of tokens), https://arxiv.org/abs/2211.15841
+    @gale2022, section 5.2 (permutation of tokens)
     """
     return rows * hidden_dim * (routing_bytes + 2 * cast_bytes + bias_bytes)
 
@@ -336,7 +333,6 @@ def rows_per_device(
 
     References
     ----------
-    Fedus, Zoph and Shazeer (2021), Switch Transformers, section 2.2,
-    https://arxiv.org/abs/2101.03961
+    @fedus2021, section 2.2
     """
     return experts_per_token * tokens * expert_tp_size / tp_size

@@ -45,9 +45,8 @@ def attention_share(seq_len: Value, most: Value, half: Value) -> Value:
     References
     ----------
     Form: Hockney (1982), Characterization of Computers and Optimization in the FACR(l) Algorithm
-    (vectors of half performance); kernels by sequence length: Dao (2023), FlashAttention-2, Figure
-    4, https://arxiv.org/abs/2307.08691, and Shah et al. (2024), FlashAttention-3, Figure 5,
-    https://arxiv.org/abs/2407.08608
+    (vectors of half performance); kernels by sequence length: @dao2023, Figure 4, and @shah2024,
+    Figure 5
     """
     return most * seq_len / (seq_len + half)
 
@@ -96,8 +95,7 @@ def elementwise_traffic(
 
     References
     ----------
-    Ivanov et al. (2021), Data Movement Is All You Need, section 3 (element-wise operators are
-    bound by memory), https://arxiv.org/abs/2007.00072
+    @ivanov2020, section 3 (element-wise operators are bound by memory)
     """
     hidden = (hidden_bytes + 2 * cast_bytes) * hidden_dim / sequence_shards
     return tokens * (hidden + (ffn_bytes + 2 * cast_bytes) * ffn_dim / tp_size)
@@ -138,8 +136,7 @@ def fixed_shape_traffic(
 
     References
     ----------
-    Counting of compulsory traffic, in the sense of Williams, Waterman and Patterson (2009),
-    Roofline, "Tying the 3Cs to Operational Intensity", https://doi.org/10.1145/1498765.1498785
+    @williams2009, "Tying the 3Cs to Operational Intensity"
     """
     per_sample = gathered_parameters + 2 * activations
     return bytes_per_element * (dense_parameters + batch_size * per_sample)
@@ -218,8 +215,7 @@ def gemm_memory_time(
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 2.1,
-    https://arxiv.org/abs/2211.05102
+    @pope2022, section 2.1
     """
     moved = weight_bytes * matrices * inner * columns
     return (moved + activation_bytes * rows * (inner + columns)) / bandwidth
@@ -324,9 +320,7 @@ def layer_score_flops(
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473; causal half: Dao (2023),
-    FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
+    @narayanan2021, appendix; causal half: @dao2023, section 4.1
     """
     return 2 * flops_per_mac * tokens * seq_len * heads * head_dim * attended_fraction / tp_size
 
@@ -376,9 +370,7 @@ def layer_time(
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 6.3 and Table 4, https://arxiv.org/abs/2205.05198; attention backward: Dao (2023),
-    FlashAttention-2, section 4.1, https://arxiv.org/abs/2307.08691
+    @korthikanti2022, section 6.3 and Table 4; attention backward: @dao2023, section 4.1
     """
     return (
         (3 + matrix_share) * matrix
@@ -412,8 +404,7 @@ def loss_traffic(tokens: Value, vocab_size: Value, tp_size: Value, bytes_per_log
 
     References
     ----------
-    Wijmans et al. (2024), Cut Your Losses in Large-Vocabulary Language Models, section 1,
-    https://arxiv.org/abs/2411.09009
+    @wijmans2024, section 1
     """
     return tokens * vocab_size * bytes_per_logit / tp_size
 
@@ -453,8 +444,7 @@ def score_traffic(
 
     References
     ----------
-    Dao et al. (2022), FlashAttention, section 2.2 (standard attention writes and reads the score
-    matrix), https://arxiv.org/abs/2205.14135
+    @dao2022, section 2.2 (standard attention writes and reads the score matrix)
     """
     scores = written_scores * sequences * heads * seq_len * seq_len
     return scores * bytes_per_score / tp_size
@@ -507,8 +497,7 @@ def step_traffic(
 
     References
     ----------
-    Counting; three passes: Narayanan et al. (2021), Efficient Large-Scale Language Model Training
-    on GPU Clusters Using Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
+    Counting; three passes: @narayanan2021, appendix
     """
     streamed = stream_time + (3 - frozen + matrix_share) * products
     return microbatch_count * bandwidth * (stage_layers * streamed + head) + update

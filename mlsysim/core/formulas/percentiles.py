@@ -38,8 +38,7 @@ def bounded_variance(variance: Value, mean: Value, least: Value, most: Value) ->
 
     References
     ----------
-    Bhatia and Davis (2000), A Better Bound on the Variance,
-    https://doi.org/10.1080/00029890.2000.12005203
+    @bhatia2000
     """
     return minimum(variance, (mean - least) * (most - mean))
 
@@ -117,8 +116,7 @@ def normal_score(share: Value) -> Value:
 
     References
     ----------
-    Joiner and Rosenblatt (1971), Some Properties of the Range in Samples from Tukey's Symmetric
-    Lambda Distributions, https://doi.org/10.1080/01621459.1971.10482275
+    @joiner1971
     """
     return (exp(0.135 * log(share)) - exp(0.135 * log(1 - share))) / 0.1975
 

@@ -47,8 +47,7 @@ def bidirectional_bubble_time(
 
     References
     ----------
-    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, section 3.2.1 and Table 2,
-    https://arxiv.org/abs/2412.19437
+    @liu2024, section 3.2.1 and Table 2
     """
     passes = forward_time + 2 * backward_time - 3 * weight_gradient_time
     return (pp_size / 2 - 1) * passes
@@ -83,10 +82,8 @@ def chunks_in_flight(
 
     References
     ----------
-    NVIDIA, Megatron-LM, megatron/core/pipeline_parallel/schedules.py, get_pp_rank_microbatches
-    (warmup), https://github.com/NVIDIA/Megatron-LM; on the first stage Korthikanti et al. (2022),
-    Reducing Activation Recomputation in Large Transformer Models, section 4.2.3,
-    https://arxiv.org/abs/2205.05198, times $p\,v$; the minimum by counting.
+    @megatron_lm, megatron/core/pipeline_parallel/schedules.py, get_pp_rank_microbatches (warmup);
+    on the first stage @korthikanti2022, section 4.2.3, times $p\,v$; the minimum by counting.
     """
     ahead = (virtual_stages - 1) * pp_size + 2 * (pp_size - 1 - stage) + 1
     return minimum(ahead, microbatch_count * virtual_stages)
@@ -118,10 +115,8 @@ def end_layers(longest: Value, virtual_stages: Value, spare: Value) -> Value:
 
     References
     ----------
-    Grattafiori et al. (2024), The Llama 3 Herd of Models, section 3.3.2 (126 layers in 16 stages of
-    8 chunks), https://arxiv.org/abs/2407.21783; NVIDIA, Megatron-Bridge, DeepSeek-V3 recipe (61
-    layers in 16 stages: 15 of four, and one with the output),
-    https://github.com/NVIDIA-NeMo/Megatron-Bridge
+    @grattafiori2024, section 3.3.2 (126 layers in 16 stages of 8 chunks); @megatron_bridge,
+    DeepSeek-V3 recipe (61 layers in 16 stages: 15 of four, and one with the output)
     """
     return longest - minimum(spare, minimum(longest / virtual_stages, longest - 1))
 
@@ -148,8 +143,7 @@ def interleaving_factor(pp_size: Value, virtual_stages: Value) -> Value:
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 4.2.3, https://arxiv.org/abs/2205.05198
+    @korthikanti2022, section 4.2.3
     """
     return 1 + (pp_size - 1) / (pp_size * virtual_stages)
 
@@ -203,8 +197,7 @@ def microbatches_in_flight(pp_size: Value, microbatch_count: Value, stage: Value
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 2.2.1, https://arxiv.org/abs/2104.04473
+    @narayanan2021, section 2.2.1
     """
     return minimum(pp_size - stage, microbatch_count)
 
@@ -233,9 +226,7 @@ def pipeline_bubble_fraction(
 
     References
     ----------
-    Huang et al. (2019), GPipe, section 2.3, https://arxiv.org/abs/1811.06965; interleaved:
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 2.2.2, https://arxiv.org/abs/2104.04473
+    @huang2019, section 2.3; interleaved: @narayanan2021, section 2.2.2
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages + pp_size - 1)
 
@@ -266,8 +257,7 @@ def pipeline_bubble_time(
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
+    @narayanan2021, sections 2.2.1 and 2.2.2
     """
     return (pp_size - 1) / (microbatch_count * virtual_stages) * busy_time
 
@@ -297,9 +287,7 @@ def pipeline_fill_time(whole: Value, busiest: Value, virtual_stages: Value) -> V
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, sections 2.2.1 and 2.2.2 (equal stages), https://arxiv.org/abs/2104.04473; the
-    rest by counting.
+    @narayanan2021, sections 2.2.1 and 2.2.2 (equal stages); the rest by counting.
     """
     return (whole - busiest) / virtual_stages
 
@@ -333,9 +321,7 @@ def pipeline_transfer_time(
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, sections 2.2.2 (v-fold with interleaving) and 3.2 (b s h per boundary),
-    https://arxiv.org/abs/2104.04473
+    @narayanan2021, sections 2.2.2 (v-fold with interleaving) and 3.2 (b s h per boundary)
     """
     return 2 * microbatch_count * virtual_stages * minimum(1, pp_size - 1) * transfer
 
@@ -375,8 +361,7 @@ def split_backward_bubble_time(
 
     References
     ----------
-    Qi et al. (2023), Zero Bubble Pipeline Parallelism, section 2.3 and table 2,
-    https://arxiv.org/abs/2401.10241; the two minima by playing the schedule through.
+    @qi2023, section 2.3 and table 2; the two minima by playing the schedule through.
     """
     filled = minimum(weight_gradient_time, minimum(forward_time, input_gradient_time))
     passes = (pp_size - 1) * (forward_time + input_gradient_time)

@@ -42,8 +42,7 @@ def data_parallel_size(devices: Value, tp_size: Value, pp_size: Value, cp_size: 
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 3.1 (p t d = n), https://arxiv.org/abs/2104.04473
+    @narayanan2021, section 3.1 (p t d = n)
     """
     return devices / (tp_size * pp_size * cp_size)
 
@@ -77,8 +76,8 @@ def group_hop_latency(
 
     References
     ----------
-    NVIDIA, NCCL, src/graph/tuning.cc, ncclTopoTuneModel (nInterSteps of a ring's steps pay the
-    network's latency), https://github.com/NVIDIA/nccl
+    @nccl, src/graph/tuning.cc, ncclTopoTuneModel (nInterSteps of a ring's steps pay the network's
+    latency)
     """
     nodes = ranks / local
     hops = (ranks - nodes) * local_latency + (nodes - 1) * remote_latency
@@ -112,8 +111,7 @@ def group_ring_bandwidth(local_bandwidth: Value, nic_bandwidth: Value, local: Va
     References
     ----------
     Counting the links that the channels pass. NCCL takes the ring's bandwidth as the number of its
-    channels times that of one: src/graph/tuning.cc, ncclTopoTuneModel,
-    https://github.com/NVIDIA/nccl
+    channels times that of one: src/graph/tuning.cc, ncclTopoTuneModel, @nccl
     """
     return minimum(local_bandwidth, local * nic_bandwidth)
 
@@ -141,9 +139,8 @@ def local_ranks(group_size: Value, slots: Value) -> Value:
 
     References
     ----------
-    Placement in order (tensor innermost, then data, then pipeline): NVIDIA, Megatron-LM,
-    megatron/core/parallel_state.py, initialize_model_parallel, default order,
-    https://github.com/NVIDIA/Megatron-LM
+    Placement in order (tensor innermost, then data, then pipeline): @megatron_lm,
+    megatron/core/parallel_state.py, initialize_model_parallel, default order
     """
     return gcd(group_size, slots)
 
@@ -201,8 +198,7 @@ def microbatch_size(batch_size: Value, dp_size: Value, microbatch_count: Value) 
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, section 3.1 (m = B / (b d)), https://arxiv.org/abs/2104.04473
+    @narayanan2021, section 3.1 (m = B / (b d))
     """
     return batch_size / (dp_size * microbatch_count)
 
@@ -227,8 +223,7 @@ def node_slots(devices_per_node: Value, tp_size: Value) -> Value:
 
     References
     ----------
-    Placement in order (tensor innermost, then data, then pipeline): NVIDIA, Megatron-LM,
-    megatron/core/parallel_state.py, initialize_model_parallel, default order,
-    https://github.com/NVIDIA/Megatron-LM
+    Placement in order (tensor innermost, then data, then pipeline): @megatron_lm,
+    megatron/core/parallel_state.py, initialize_model_parallel, default order
     """
     return maximum(1, floor(devices_per_node / tp_size))

@@ -51,8 +51,7 @@ def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
 
     References
     ----------
-    Conservation: a pass prefills as many prompts as arrive. Takagi (1988), Queuing Analysis of
-    Polling Models, https://doi.org/10.1145/62058.62059
+    Conservation: a pass prefills as many prompts as arrive. @takagi1988
     """
     return decode / (1 - rate * prefill)
 
@@ -81,7 +80,7 @@ def place_rate(sequences: Value, decodes: Value, decode: Value, prefill: Value) 
 
     References
     ----------
-    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    @little1961
     """
     return sequences / (decodes * decode + sequences * prefill)
 
@@ -110,8 +109,7 @@ def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Valu
 
     References
     ----------
-    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 4.2, https://arxiv.org/abs/2403.02310
+    @agrawal2024, section 4.2
     """
     return 1 / (prefill + decode * seq_len / pass_tokens)
 
@@ -147,8 +145,7 @@ def pass_seen_on_arrival(
 
     References
     ----------
-    Takagi (1988), Queuing Analysis of Polling Models, gated service of one queue,
-    https://doi.org/10.1145/62058.62059
+    @takagi1988, gated service of one queue
     """
     load = rate * prefill
     square = prefill * prefill * (burstiness + input_variation * input_variation)
@@ -202,8 +199,7 @@ def prompts_in_busy_pass(rate: Value, empty: Value, prefill: Value) -> Value:
 
     References
     ----------
-    Takagi (1988), Queuing Analysis of Polling Models, gated service of one queue,
-    https://doi.org/10.1145/62058.62059
+    @takagi1988, gated service of one queue
     """
     return _prompts_in_pass(rate * empty, rate * prefill)
 
@@ -256,8 +252,7 @@ def busy_pass_seen(
 
     References
     ----------
-    $v$ is the variance of the larger of 1 and a Poisson number. Takagi (1988), Queuing Analysis of
-    Polling Models, https://doi.org/10.1145/62058.62059
+    $v$ is the variance of the larger of 1 and a Poisson number. @takagi1988
     """
     spread = _variance_of_one_or_more(rate * time)
     load = rate * prefill
@@ -338,8 +333,7 @@ def budget_wait(
     References
     ----------
     Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1; for large $u$ and for
-    Poisson arrivals, the result is that of Kingman (1961), The Single Server Queue in Heavy
-    Traffic, https://doi.org/10.1017/S0305004100036094
+    Poisson arrivals, the result is that of @kingman1961
 
     Examples
     --------
@@ -393,8 +387,7 @@ def queued_prompt_time(step: Value, prefill: Value, per_pass: Value, readers: Va
 
     References
     ----------
-    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 4.2, https://arxiv.org/abs/2403.02310, on decode steps in the passes of a long prompt
+    @agrawal2024, section 4.2, on decode steps in the passes of a long prompt
     """
     return (step + prefill * minimum(per_pass, 1)) / (readers * per_pass)
 
@@ -456,9 +449,8 @@ def backlog_per_token(wait: Value, load: Value, decodes: Value, most: Value) -> 
 
     References
     ----------
-    Kingman (1961), The Single Server Queue in Heavy Traffic,
-    https://doi.org/10.1017/S0305004100036094, for the wait; Kleinrock (1975), Queueing Systems,
-    volume 1, section 5.3: departures leave behind the number that arrivals find
+    @kingman1961, for the wait; Kleinrock (1975), Queueing Systems, volume 1, section 5.3:
+    departures leave behind the number that arrivals find
 
     Examples
     --------

@@ -41,8 +41,7 @@ def checkpoint_goodput(
 
     References
     ----------
-    Daly (2006), A higher order estimate of the optimum checkpoint interval for restart dumps,
-    equation 9, https://doi.org/10.1016/j.future.2004.11.016
+    @daly2006, equation 9
     """
     segment = interval + checkpoint_time
     return interval / mtbf * exp(-(restart_time + segment) / mtbf) / -expm1(-segment / mtbf)
@@ -68,8 +67,7 @@ def failure_probability(time: Value, mtbf: Value) -> Value:
 
     References
     ----------
-    Daly (2006), A higher order estimate of the optimum checkpoint interval for restart dumps
-    (Poisson failures), https://doi.org/10.1016/j.future.2004.11.016
+    @daly2006 (Poisson failures)
     """
     return -expm1(-time / mtbf)
 
@@ -94,8 +92,7 @@ def fleet_mtbf(device_mtbf: Value, devices: Value) -> Value:
 
     References
     ----------
-    Kokolis et al. (2025), Revisiting Reliability in Large-Scale Machine Learning Research Clusters:
-    nodes in series, https://arxiv.org/abs/2410.21680
+    @kokolis2025: nodes in series
     """
     return device_mtbf / devices
 
@@ -125,7 +122,7 @@ def observed_mtbf(devices: Value, time: Value, interruptions: Value) -> Value:
 
     References
     ----------
-    Llama Team (2024), The Llama 3 Herd of Models, section 3.3.4, https://arxiv.org/abs/2407.21783
+    @grattafiori2024, section 3.3.4
     """
     return devices * time / interruptions
 
@@ -152,8 +149,6 @@ def optimal_checkpoint_interval(checkpoint_time: Value, mtbf: Value) -> Value:
 
     References
     ----------
-    Young (1974), A first order approximation to the optimum checkpoint interval,
-    https://doi.org/10.1145/361147.361115; Daly (2006), A higher order estimate of the optimum
-    checkpoint interval for restart dumps, https://doi.org/10.1016/j.future.2004.11.016
+    @young1974; @daly2006
     """
     return sqrt(2 * checkpoint_time * mtbf)

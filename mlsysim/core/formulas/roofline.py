@@ -36,9 +36,7 @@ def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785 (there: operational intensity)
+    @williams2009, "The Roofline Model" (there: operational intensity)
     """
     return flops / bytes_moved
 
@@ -65,9 +63,7 @@ def attainable_rate(intensity: Value, peak_rate: Value, bandwidth: Value) -> Val
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
+    @williams2009, "The Roofline Model"
     """
     return minimum(peak_rate, intensity * bandwidth)
 
@@ -94,8 +90,7 @@ def bandwidth_utilization(traffic: Value, time: Value, bandwidth: Value) -> Valu
 
     References
     ----------
-    Definition; the name is that of Databricks (2023), LLM Inference Performance Engineering: Best
-    Practices, https://www.databricks.com/blog/llm-inference-performance-engineering-best-practices
+    Definition; the name is that of @databricks_inference
     """
     return traffic / (bandwidth * time)
 
@@ -122,9 +117,8 @@ def compute_time(flops: Value, peak_rate: Value, efficiency: Value) -> Value:
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), https://doi.org/10.1145/1498765.1498785; the constant
-    efficiency is a ceiling below the roof, in the sense of "Adding Ceilings to the Model".
+    @williams2009; the constant efficiency is a ceiling below the roof, in the sense of "Adding
+    Ceilings to the Model".
     """
     return flops / (efficiency * peak_rate)
 
@@ -157,8 +151,7 @@ def flops_utilization(flops: Value, time: Value, peak_rate: Value, devices: Valu
 
     References
     ----------
-    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1 and appendix
-    B, https://arxiv.org/abs/2204.02311
+    @chowdhery2022, section 4.1 and appendix B
     """
     return flops / (devices * peak_rate * time)
 
@@ -202,8 +195,7 @@ def format_flops_utilization(
 
     References
     ----------
-    Chowdhery et al. (2022), PaLM: Scaling Language Modeling with Pathways, section 4.1,
-    https://arxiv.org/abs/2204.02311, with the peak rate of each format.
+    @chowdhery2022, section 4.1, with the peak rate of each format.
     """
     return ((flops - wide_flops) / peak_rate + wide_flops / wide_peak_rate) / (devices * time)
 
@@ -228,9 +220,7 @@ def memory_time(bytes_moved: Value, bandwidth: Value) -> Value:
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
+    @williams2009, "The Roofline Model"
     """
     return bytes_moved / bandwidth
 
@@ -255,9 +245,7 @@ def ridge_point(peak_rate: Value, bandwidth: Value) -> Value:
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
+    @williams2009, "The Roofline Model"
     """
     return peak_rate / bandwidth
 
@@ -282,8 +270,6 @@ def roofline_time(compute: Value, memory: Value) -> Value:
 
     References
     ----------
-    Williams, Waterman and Patterson (2009), Roofline: an insightful visual performance model for
-    multicore architectures, CACM 52(4), "The Roofline Model",
-    https://doi.org/10.1145/1498765.1498785
+    @williams2009, "The Roofline Model"
     """
     return maximum(compute, memory)

@@ -40,8 +40,7 @@ def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
 
     References
     ----------
-    EcoLogits (2024), Environmental Impacts of LLM Inference, request embodied impacts,
-    https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md
+    @ecologits_inference, request embodied impacts
     """
     return carbon * time / service_life
 
@@ -68,8 +67,7 @@ def amortized_cost(capex: Value, time: Value, service_life: Value) -> Value:
 
     References
     ----------
-    Microsoft, Alphabet, Amazon and Meta (2022), annual reports: cost of servers spread over their
-    useful lives, https://shaulkoral.com/useful-life-of-servers-and-network-assets-at-tech-companies/
+    @server_lives: cost of servers spread over their useful lives
     """
     return capex * time / service_life
 
@@ -96,9 +94,8 @@ def device_power(design_power: Value, idle_share: Value, utilization: Value) -> 
 
     References
     ----------
-    Thoughtworks (2021), Cloud Carbon Footprint, energy of compute: between minimum and maximum
-    power in proportion to utilization,
-    https://github.com/cloud-carbon-footprint/cloud-carbon-footprint
+    @cloud_carbon_footprint, energy of compute: between minimum and maximum power in proportion to
+    utilization
     """
     return design_power * (idle_share + (1 - idle_share) * utilization)
 
@@ -129,8 +126,7 @@ def embodied_carbon(
 
     References
     ----------
-    EcoLogits (2024), Environmental Impacts of LLM Inference, server embodied impacts,
-    https://github.com/genai-impact/ecologits/blob/main/docs/methodology/llm_inference.md
+    @ecologits_inference, server embodied impacts
     """
     return nodes * (devices_per_node * device_carbon + host_carbon)
 
@@ -155,8 +151,7 @@ def facility_energy(it_energy: Value, pue: Value) -> Value:
 
     References
     ----------
-    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
-    https://arxiv.org/abs/2104.10350
+    @patterson2021, section 2.5
     """
     return it_energy * pue
 
@@ -189,8 +184,7 @@ def host_power(
 
     References
     ----------
-    Latif et al. (2025), Single-Node Power Demand During AI Training: Measurements on an 8-GPU
-    NVIDIA H100 System, https://arxiv.org/abs/2412.08602
+    @latif2025
     """
     return host_share * maximum(node_power - devices_per_node * design_power, 0 * node_power)
 
@@ -215,8 +209,7 @@ def operational_carbon(energy: Value, carbon_intensity: Value) -> Value:
 
     References
     ----------
-    Patterson et al. (2021), Carbon Emissions and Large Neural Network Training, section 2.5,
-    https://arxiv.org/abs/2104.10350
+    @patterson2021, section 2.5
     """
     return energy * carbon_intensity
 
@@ -241,8 +234,7 @@ def ownership_cost(capital: Value, operating: Value) -> Value:
 
     References
     ----------
-    Koomey et al., A Simple Model for Determining True Total Cost of Ownership for Data Centers,
-    Uptime Institute, https://studylib.net/doc/8930168/
+    @koomey_ownership
     """
     return capital + operating
 
@@ -294,8 +286,7 @@ def site_water(it_energy: Value, wue: Value) -> Value:
 
     References
     ----------
-    The Green Grid (2011), Water Usage Effectiveness (WUE), as in
-    https://www.techtarget.com/searchdatacenter/definition/WUE-water-usage-effectiveness
+    @green_grid_wue
     """
     return it_energy * wue
 
@@ -340,8 +331,7 @@ def workload_power(
 
     References
     ----------
-    Choi, Bedard, Fowler and Vuduc (2013), A Roofline Model of Energy,
-    https://doi.org/10.1109/IPDPS.2013.77
+    @choi2013
     """
     share = constant_share + compute_share * hfu + memory_share * mbu
     return design_power * minimum(1, share)

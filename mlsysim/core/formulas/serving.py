@@ -61,10 +61,7 @@ def admission_wait(decode_step: Value, sequences: Value, steps: Value, output_le
 
     References
     ----------
-    Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative Models,
-    section 3.1, https://www.usenix.org/conference/osdi22/presentation/yu; Reiser and Lavenberg
-    (1980), Mean-Value Analysis of Closed Multichain Queuing Networks,
-    https://doi.org/10.1145/322186.322195
+    @yu2022, section 3.1; @reiser1980
     """
     return minimum(steps, maximum(output_len - 1, 0)) * (1 - 1 / sequences) * decode_step
 
@@ -164,8 +161,7 @@ def continuous_batching_rate(
     References
     ----------
     Little's law, b = X times the time in the engine, with all places always taken; the schedule is
-    that of Yu et al. (2022), Orca: A Distributed Serving System for Transformer-Based Generative
-    Models, https://www.usenix.org/conference/osdi22/presentation/yu
+    that of @yu2022
     """
     return sequences / (maximum(output_len - 1, 0) * decode_step + prefill)
 
@@ -194,7 +190,7 @@ def decode_flops(sequences: Value, matrix: Value, score: Value, logit: Value) ->
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
+    @pope2022
     """
     return sequences * (matrix + score + logit)
 
@@ -228,9 +224,8 @@ def gathering_steps(poll: Value, hold: Value, sequences: Value, output_len: Valu
 
     References
     ----------
-    Counting. SGLang documentation, Server Arguments, ``--scheduler-recv-interval``,
-    https://docs.sglang.ai/advanced_features/server_arguments.html; TensorRT-LLM documentation,
-    ``batch_wait_timeout_iters``, https://nvidia.github.io/TensorRT-LLM/llm-api/reference.html
+    Counting. @sglang_arguments, ``--scheduler-recv-interval``; @tensorrt_llm_reference,
+    ``batch_wait_timeout_iters``
     """
     company = hold * sequences / maximum(output_len - 1, 1)
     return (maximum(poll, 1) - 1) / 2 + hold * (1 + company / 2) / (1 + company)
@@ -269,9 +264,7 @@ def interference_time(
 
     References
     ----------
-    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 3, https://arxiv.org/abs/2403.02310; Little (1961), A Proof for the Queuing Formula
-    L = λW, https://doi.org/10.1287/opre.9.3.383
+    @agrawal2024, section 3; @little1961
     """
     return (sequences * prefill - read) / (maximum(output_len - 1, 1) + waited)
 
@@ -355,7 +348,7 @@ def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> V
 
     References
     ----------
-    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    @little1961
     """
     return (1 - 1 / (2 * waves)) * (sequences - running) / running * stay
 
@@ -387,7 +380,7 @@ def pool_first_token_time(requests: Value, rate: Value, decodes: Value, step: Va
 
     References
     ----------
-    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    @little1961
     """
     return requests / rate - decodes * step
 
@@ -420,8 +413,7 @@ def pool_request_rate(
 
     References
     ----------
-    Asymptotic bounds of closed networks of queues: Denning and Buzen (1978), The Operational
-    Analysis of Queueing Network Models, https://doi.org/10.1145/356733.356735
+    Asymptotic bounds of closed networks of queues: @denning1978
     """
     return minimum(most, requests / (before + decodes * step))
 
@@ -450,7 +442,7 @@ def pool_sequences(rate: Value, decodes: Value, step: Value, workers: Value) -> 
 
     References
     ----------
-    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    @little1961
     """
     return rate * decodes * step / workers
 
@@ -483,7 +475,7 @@ def prefill_flops(
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, https://arxiv.org/abs/2211.05102
+    @pope2022
     """
     return tokens * (matrix + score) + sequences * logit
 
@@ -510,8 +502,7 @@ def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Va
 
     References
     ----------
-    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 4.2, https://arxiv.org/abs/2403.02310
+    @agrawal2024, section 4.2
     """
     return minimum(sequences, maximum(1, floor(pass_tokens / seq_len)))
 
@@ -568,7 +559,6 @@ def shared_pass_time(shared: Value, passes: Value, steps: Value) -> Value:
 
     References
     ----------
-    Agrawal et al. (2024), Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve,
-    section 4.2, https://arxiv.org/abs/2403.02310
+    @agrawal2024, section 4.2
     """
     return minimum(passes, steps) * shared

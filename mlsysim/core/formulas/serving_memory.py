@@ -62,8 +62,7 @@ def adapter_traffic(
 
     References
     ----------
-    Chen et al. (2023), Punica: Multi-Tenant LoRA Serving, section 4 (the shrink and expand kernels
-    of SGMV), https://arxiv.org/abs/2310.18547
+    @chen2023, section 4 (the shrink and expand kernels of SGMV)
     """
     weights = adapters * rank * (rows + columns)
     return bytes_per_element * (weights + tokens * (rows + 2 * rank + 2 * columns))
@@ -90,9 +89,7 @@ def block_padding(block_size: Value) -> Value:
 
     References
     ----------
-    Counting: the mean of 0, 1, ..., B - 1; blocks as in Kwon et al. (2023), Efficient Memory
-    Management for Large Language Model Serving with PagedAttention, section 4.1,
-    https://arxiv.org/abs/2309.06180
+    Counting: the mean of 0, 1, ..., B - 1; blocks as in @kwon2023, section 4.1
     """
     return (block_size - 1) / 2
 
@@ -133,8 +130,7 @@ def cache_full_probability(sequences: Value, room: Value, prompt: Value, whole: 
     References
     ----------
     Central limit theorem, for independent lengths with the variance of a uniform distribution;
-    preemption and recomputation in engines: Kwon et al. (2023), Efficient Memory Management for
-    Large Language Model Serving with PagedAttention, section 4.5, https://arxiv.org/abs/2309.06180
+    preemption and recomputation in engines: @kwon2023, section 4.5
     """
     deviation = maximum(whole - prompt, 1e-9 * whole) * sqrt(sequences / 12)
     score = (sequences * (prompt + whole) / 2 - room) / deviation
@@ -164,8 +160,7 @@ def distinct_adapters(adapters: Value, sequences: Value) -> Value:
     References
     ----------
     Counting: a sequence does not use an adapter with the probability in the inner brackets; uniform
-    popularity is one of the workloads of Chen et al. (2023), Punica: Multi-Tenant LoRA Serving,
-    section 7, https://arxiv.org/abs/2310.18547
+    popularity is one of the workloads of @chen2023, section 7
     """
     return adapters * (1 - (1 - 1 / adapters) ** sequences)
 
@@ -202,8 +197,7 @@ def kv_cache_size(
 
     References
     ----------
-    Counting; the cache as in Pope et al. (2022), Efficiently Scaling Transformer Inference, section
-    2, https://arxiv.org/abs/2211.05102
+    Counting; the cache as in @pope2022, section 2
     """
     return 2 * layers * kv_heads * head_dim * tokens * bytes_per_element
 
@@ -230,8 +224,7 @@ def kv_per_context_rank(own_cache: Value, dcp_size: Value) -> Value:
 
     References
     ----------
-    vLLM, Context Parallel Deployment, section on decode,
-    https://github.com/vllm-project/vllm/blob/main/docs/serving/context_parallel_deployment.md
+    @vllm_context_parallel, section on decode
     """
     return own_cache / dcp_size
 
@@ -261,8 +254,7 @@ def kv_per_device(kv_cache: Value, tp_size: Value, kv_heads: Value) -> Value:
 
     References
     ----------
-    Pope et al. (2022), Efficiently Scaling Transformer Inference, section 3.3,
-    https://arxiv.org/abs/2211.05102
+    @pope2022, section 3.3
     """
     return kv_cache / minimum(tp_size, kv_heads)
 
@@ -289,8 +281,7 @@ def largest_batch(capacity: Value, weights: Value, kv_per_sequence: Value) -> Va
 
     References
     ----------
-    Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
-    PagedAttention, section 1, https://arxiv.org/abs/2309.06180
+    @kwon2023, section 1
     """
     return maximum(0, floor((capacity - weights) / kv_per_sequence))
 
@@ -323,9 +314,7 @@ def load_crossover(latency: Value, load: Value, token: Value, pair: Value) -> Va
 
     References
     ----------
-    Quadratic equation; the trade between loading and computing as in Liu et al. (2023), CacheGen:
-    KV Cache Compression and Streaming for Fast Large Language Model Serving, section 2,
-    https://arxiv.org/abs/2310.07240
+    Quadratic equation; the trade between loading and computing as in @liu2023b, section 2
     """
     slower = load - token
     apart = maximum(slower, -slower)
@@ -362,8 +351,7 @@ def longest_context(
 
     References
     ----------
-    Kwon et al. (2023), Efficient Memory Management for Large Language Model Serving with
-    PagedAttention, section 1, https://arxiv.org/abs/2309.06180
+    @kwon2023, section 1
     """
     return maximum(0, floor((capacity - weights) / (sequences * kv_per_token)))
 
@@ -408,8 +396,7 @@ def pass_workspace(
     References
     ----------
     Counting; engines measure their largest pass before they reserve memory for keys and values:
-    TensorRT-LLM documentation, Memory Usage of TensorRT-LLM,
-    https://nvidia.github.io/TensorRT-LLM/reference/memory.html
+    @tensorrt_llm_memory
     """
     split = maximum(attention_width, ffn_width) / tp_size
     return tokens * (2 * hidden_dim + split) * bytes_per_element
@@ -448,9 +435,7 @@ def prefix_hit_share(room: Value, flow: Value, think_time: Value, turns: Value) 
 
     References
     ----------
-    Che, Tung and Wang (2002), Hierarchical Web Caching Systems: Modeling, Design and Experimental
-    Results, section III, https://doi.org/10.1109/JSAC.2002.801752; Denning (1968), The Working Set
-    Model for Program Behavior, https://doi.org/10.1145/363095.363141
+    @che2002, section III; @denning1968
     """
     held = maximum(0 * room, room) / (flow * think_time)
     return 1 - exp(-_stay(held, 1 / turns))
@@ -493,9 +478,7 @@ def reusable_share(seq_len: Value, output_len: Value, turns: Value, turn_tokens:
 
     References
     ----------
-    Counting; sessions whose prompts repeat what came before as in Zheng et al. (2024), SGLang:
-    Efficient Execution of Structured Language Model Programs, section 3,
-    https://arxiv.org/abs/2312.07104
+    Counting; sessions whose prompts repeat what came before as in @zheng2023, section 3
     """
     first = seq_len - (turns - 1) / 2 * (turn_tokens + output_len)
     return 1 - (first + (turns - 1) * turn_tokens) / (turns * seq_len)
@@ -523,9 +506,8 @@ def sequences_of_adapters(resident: Value, adapters: Value) -> Value:
 
     References
     ----------
-    Counting; that a batch has at most as many adapters as memory is set aside for: Sheng et al.
-    (2023), S-LoRA: Serving Thousands of Concurrent LoRA Adapters, section 5,
-    https://arxiv.org/abs/2311.03285
+    Counting; that a batch has at most as many adapters as memory is set aside for: @sheng2023,
+    section 5
     """
     left = log(maximum(1 - resident / adapters, 1e-15))
     return where(resident >= adapters, math.inf, left / log(maximum(1 - 1 / adapters, 1e-15)))
@@ -567,9 +549,7 @@ def stored_weights(
 
     References
     ----------
-    Lin et al. (2024), AWQ: Activation-aware Weight Quantization for LLM Compression and
-    Acceleration, https://arxiv.org/abs/2306.00978; Llama 3.1 8B in 4 bits has 5.73 GB,
-    https://huggingface.co/hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4/tree/main
+    @lin2024; Llama 3.1 8B in 4 bits has 5.73 GB, @llama_awq
     """
     inner = parameters - embeddings
     return inner * (bytes_per_weight + scale_bytes) + embeddings * wide_bytes

@@ -77,7 +77,7 @@ def requests_at_balance(rate: Value, base: Value, slope: Value) -> Value:
 
     References
     ----------
-    Little (1961), A Proof for the Queuing Formula L = λW, https://doi.org/10.1287/opre.9.3.383
+    @little1961
     """
     return rate * base / (1 - rate * slope)
 
@@ -102,9 +102,8 @@ def arrival_peakedness(burstiness: Value, output_variation: Value) -> Value:
 
     References
     ----------
-    Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue,
-    https://doi.org/10.1287/opre.1040.0136; its integral of the squared survival function over the
-    mean is 1 / (1 + c²) for lengths that are equal and for exponential ones
+    @whitt2004; its integral of the squared survival function over the mean is 1 / (1 + c²) for
+    lengths that are equal and for exponential ones
     """
     return 1 + (burstiness - 1) / (1 + output_variation * output_variation)
 
@@ -165,8 +164,7 @@ def in_flight_variance(mean: Value, peakedness: Value, load: Value) -> Value:
 
     References
     ----------
-    Whitt (2004), A Diffusion Approximation for the G/GI/n/m Queue,
-    https://doi.org/10.1287/opre.1040.0136
+    @whitt2004
     """
     return peakedness * mean / (1 - load) + 1 / 6
 
@@ -191,8 +189,7 @@ def fluctuation_over_a_stay(load: Value) -> Value:
 
     References
     ----------
-    Uhlenbeck and Ornstein (1930), On the Theory of the Brownian Motion,
-    https://doi.org/10.1103/PhysRev.36.823
+    @uhlenbeck1930
     """
     x = 1 - load
     return 2 * (exp(-x) - 1 + x) / (x * x)
@@ -290,9 +287,7 @@ def waiting_probability(
 
     References
     ----------
-    Halfin and Whitt (1981), Heavy-Traffic Limits for Queues with Many Exponential Servers,
-    https://doi.org/10.1287/opre.29.3.567; Wilson and Hilferty (1931), The Distribution of
-    Chi-Square, https://doi.org/10.1073/pnas.17.12.684
+    @halfin1981; @wilson1931
     """
     shape = mean * mean / variance
     root = exp(log(places / mean) / 3)
@@ -325,7 +320,6 @@ def waiting_quantile(wait: Value, probability: Value, beyond: Value) -> Value:
 
     References
     ----------
-    Halfin and Whitt (1981), Heavy-Traffic Limits for Queues with Many Exponential Servers,
-    https://doi.org/10.1287/opre.29.3.567
+    @halfin1981
     """
     return wait * log(maximum(probability / beyond, 1))

@@ -100,12 +100,9 @@ def activation_memory_per_layer(
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models, Eqs.
-    1, 2 and 4 and Table 2, https://arxiv.org/abs/2205.05198; fused attention: Dao et al. (2022),
-    FlashAttention, section 3.1 (output and statistics are kept),
-    https://arxiv.org/abs/2205.14135; inputs of products in 8 bits: NVIDIA, Transformer Engine,
-    issue 1764, https://github.com/NVIDIA/TransformerEngine/issues/1764; two
-    copies under context parallelism: Jacobs et al. (2023), DeepSpeed Ulysses, section 3.1, https://arxiv.org/abs/2309.14509
+    @korthikanti2022, Eqs. 1, 2 and 4 and Table 2; fused attention: @dao2022, section 3.1 (output
+    and statistics are kept); inputs of products in 8 bits: @transformer_engine_1764; two copies
+    under context parallelism: @jacobs2023, section 3.1
     """
     masks = dropout * mask_bytes
     norms = hidden_dim * 2 * (bytes_per_element + input_bytes + masks) / sequence_shards
@@ -147,8 +144,7 @@ def backward_width(
 
     References
     ----------
-    Counting; compared with peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
-    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    Counting; compared with peaks that Megatron-LM reports: @simumax, B200 release v1.2 summary
     """
     return experts_per_token * ((mlp_matrices - 1) * ffn_dim + hidden_dim)
 
@@ -176,9 +172,7 @@ def copied_context_width(width: Value, swap_size: Value) -> Value:
 
     References
     ----------
-    Jacobs et al. (2023), DeepSpeed Ulysses, section 3.1, https://arxiv.org/abs/2309.14509; kept
-    twice: MooreThreads, SimuMax, B200 release v1.2 summary, notes,
-    https://github.com/MooreThreads/SimuMax
+    @jacobs2023, section 3.1; kept twice: @simumax, B200 release v1.2 summary, notes
     """
     return minimum(1, swap_size - 1) * width
 
@@ -225,9 +219,7 @@ def head_working_memory(
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 4.3 (norm, projection and logits), https://arxiv.org/abs/2205.05198; a fused loss:
-    Hsu et al. (2024), Liger Kernel, section 3.2, https://arxiv.org/abs/2410.10989
+    @korthikanti2022, section 4.3 (norm, projection and logits); a fused loss: @hsu2024, section 3.2
     """
     logits = (bytes_per_element + copy_bytes) * vocab_size / tp_size
     hidden = bytes_per_element * (2 * hidden_dim + 2 * hidden_dim / sequence_shards)
@@ -264,8 +256,7 @@ def hidden_state_size(
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models, Table
-    2 (full activation recomputation: 2 s b h), https://arxiv.org/abs/2205.05198
+    @korthikanti2022, Table 2 (full activation recomputation: 2 s b h)
     """
     return seq_len * microbatch_size * hidden_dim * bytes_per_element
 
@@ -292,8 +283,7 @@ def kept_attention_width(heads: Value, kv_heads: Value, head_dim: Value) -> Valu
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 4.1 (attention: 8 s b h for four times h), https://arxiv.org/abs/2205.05198
+    @korthikanti2022, section 4.1 (attention: 8 s b h for four times h)
     """
     return 2 * head_dim * (heads + kv_heads)
 
@@ -333,8 +323,7 @@ def kept_expert_width(
 
     References
     ----------
-    Counting; experts as in Lepikhin et al. (2020), GShard, section 2,
-    https://arxiv.org/abs/2006.16668
+    Counting; experts as in @lepikhin2020, section 2
     """
     inner = experts_per_token * (hidden_dim + mlp_matrices * expert_ffn_dim)
     return inner + mlp_matrices * shared_ffn_dim
@@ -365,8 +354,7 @@ def kept_latent_width(heads: Value, key_dim: Value, value_dim: Value) -> Value:
 
     References
     ----------
-    Counting; compared with peaks that Megatron-LM reports: MooreThreads, SimuMax, B200 release
-    v1.2 summary, https://github.com/MooreThreads/SimuMax
+    Counting; compared with peaks that Megatron-LM reports: @simumax, B200 release v1.2 summary
     """
     return 2 * heads * (key_dim + value_dim)
 
@@ -400,8 +388,7 @@ def optimizer_state_size(
 
     References
     ----------
-    Rajbhandari et al. (2020), ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
-    section 3.1, https://arxiv.org/abs/1910.02054
+    @rajbhandari2020, section 3.1
     """
     master = where(bytes_per_element < master_bytes, master_bytes, 0 * master_bytes)
     return parameters * (moment_bytes + master)
@@ -432,9 +419,7 @@ def visiting_memory(own: Value, ranks: Value, gathers: Value) -> Value:
 
     References
     ----------
-    Liu, Zaharia and Abbeel (2023), Ring Attention with Blockwise Transformers, section 3,
-    https://arxiv.org/abs/2310.01889; gathered: Grattafiori et al. (2024), The Llama 3 Herd of
-    Models, section 3.3.2, https://arxiv.org/abs/2407.21783
+    @liu2023, section 3; gathered: @grattafiori2024, section 3.3.2
     """
     visiting = gathers * (ranks - 1) + (1 - gathers) * minimum(1, ranks - 1)
     return 2 * own * visiting
@@ -480,8 +465,7 @@ def recomputed_memory(
 
     References
     ----------
-    DeepSeek-AI (2024), DeepSeek-V3 Technical Report, sections 3.2.3 and 3.3.3,
-    https://arxiv.org/abs/2412.19437
+    @liu2024, sections 3.2.3 and 3.3.3
     """
     norms = 2 * hidden_dim * norm_share / sequence_shards
     return bytes_per_element * tokens * (norms + dropped_width / tp_size)
@@ -515,8 +499,7 @@ def update_bytes(
 
     References
     ----------
-    Counting; states as in Rajbhandari et al. (2020), ZeRO, section 3.1,
-    https://arxiv.org/abs/1910.02054
+    Counting; states as in @rajbhandari2020, section 3.1
     """
     return 2 * (state_bytes + master_bytes) + gradient_bytes + weight_bytes
 
@@ -549,9 +532,7 @@ def orthogonalization_flops(
 
     References
     ----------
-    Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks, runtime analysis
-    (2 (2 n m^2 + m^3) operations per iteration, at most 6 n m^2),
-    https://kellerjordan.github.io/posts/muon/
+    @jordan_muon, runtime analysis (2 (2 n m^2 + m^3) operations per iteration, at most 6 n m^2)
     """
     shorter = minimum(rows, columns)
     longer = maximum(rows, columns)

@@ -45,8 +45,7 @@ def adapter_parameters(rank: Value, sides: Value) -> Value:
 
     References
     ----------
-    Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models, section 4.1,
-    https://arxiv.org/abs/2106.09685
+    @hu2021, section 4.1
     """
     return rank * sides
 
@@ -77,9 +76,7 @@ def attention_parameters(
 
     References
     ----------
-    Vaswani et al. (2017), Attention Is All You Need, section 3.2.2,
-    https://arxiv.org/abs/1706.03762; grouped heads: Ainslie et al. (2023), GQA, section 2.2,
-    https://arxiv.org/abs/2305.13245
+    @vaswani2017, section 3.2.2; grouped heads: @ainslie2023, section 2.2
     """
     return 2 * hidden_dim * head_dim * (heads + kv_heads)
 
@@ -122,12 +119,8 @@ def attention_score_flops(
 
     References
     ----------
-    Kaplan et al. (2020), Scaling Laws for Neural Language Models, Table 1 (scores alone),
-    https://arxiv.org/abs/2001.08361; Narayanan et al. (2021), Efficient Large-Scale Language Model
-    Training on GPU Clusters Using Megatron-LM, appendix (scores and values, not halved),
-    https://arxiv.org/abs/2104.04473; causal half: Dao (2023), FlashAttention-2, section 4.1,
-    https://arxiv.org/abs/2307.08691; PaLM's model FLOPs do not halve: Chowdhery et al. (2022),
-    appendix B, https://arxiv.org/abs/2204.02311
+    @kaplan2020, Table 1 (scores alone); @narayanan2021, appendix (scores and values, not halved);
+    causal half: @dao2023, section 4.1; PaLM's model FLOPs do not halve: @chowdhery2022, appendix B
     """
     return 2 * flops_per_mac * layers * heads * head_dim * seq_len * attended_fraction
 
@@ -154,7 +147,7 @@ def embedding_parameters(vocab_size: Value, hidden_dim: Value, embedding_tables:
 
     References
     ----------
-    Vaswani et al. (2017), Attention Is All You Need, section 3.4, https://arxiv.org/abs/1706.03762
+    @vaswani2017, section 3.4
     """
     return embedding_tables * vocab_size * hidden_dim
 
@@ -183,8 +176,7 @@ def forward_flops(tokens: Value, matrix: Value, score: Value, logit: Value) -> V
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
+    @narayanan2021, appendix
     """
     return tokens * (matrix + score + logit)
 
@@ -231,7 +223,7 @@ def latent_attention_parameters(
 
     References
     ----------
-    DeepSeek-AI (2024), DeepSeek-V2, section 2.1 and appendix C, https://arxiv.org/abs/2405.04434
+    @deepseek2024, section 2.1 and appendix C
     """
     queries = query_rank * (hidden_dim + heads * (nope_dim + rope_dim))
     latent = hidden_dim * (kv_rank + rope_dim)
@@ -280,9 +272,7 @@ def linear_attention_flops(
 
     References
     ----------
-    Dao and Gu (2024), Transformers are SSMs (Mamba-2), section 6, https://arxiv.org/abs/2405.21060;
-    delta rule: Yang et al. (2024), Parallelizing Linear Transformers with the Delta Rule over
-    Sequence Length, section 3.2, https://arxiv.org/abs/2406.06484
+    @dao2024, section 6; delta rule: @yang2024, section 3.2
     """
     state = (1 + state_reads) * key_dim * value_dim
     within = state_reads * (key_dim + value_dim) + (state_reads - 1) * key_dim
@@ -311,8 +301,7 @@ def logit_flops(vocab_size: Value, hidden_dim: Value, flops_per_mac: Value) -> V
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
+    @narayanan2021, appendix
     """
     return flops_per_mac * vocab_size * hidden_dim
 
@@ -343,8 +332,7 @@ def matrix_flops(layers: Value, attention: Value, mlp: Value, flops_per_mac: Val
 
     References
     ----------
-    Kaplan et al. (2020), Scaling Laws for Neural Language Models, section 2.1 and Table 1,
-    https://arxiv.org/abs/2001.08361
+    @kaplan2020, section 2.1 and Table 1
     """
     return flops_per_mac * layers * (attention + mlp)
 
@@ -371,9 +359,7 @@ def mlp_parameters(hidden_dim: Value, ffn_dim: Value, mlp_matrices: Value) -> Va
 
     References
     ----------
-    Vaswani et al. (2017), Attention Is All You Need, section 3.3, https://arxiv.org/abs/1706.03762;
-    gated blocks: Shazeer (2020), GLU Variants Improve Transformer, section 2,
-    https://arxiv.org/abs/2002.05202
+    @vaswani2017, section 3.3; gated blocks: @shazeer2020, section 2
     """
     return mlp_matrices * hidden_dim * ffn_dim
 
@@ -412,10 +398,8 @@ def recomputed_flops(
 
     References
     ----------
-    Korthikanti et al. (2022), Reducing Activation Recomputation in Large Transformer Models,
-    section 5 and appendix A, https://arxiv.org/abs/2205.05198; full: Narayanan et al. (2021),
-    appendix, https://arxiv.org/abs/2104.04473; fused: Dao (2023), FlashAttention-2, section 4.1,
-    https://arxiv.org/abs/2307.08691
+    @korthikanti2022, section 5 and appendix A; full: @narayanan2021, appendix; fused: @dao2023,
+    section 4.1
     """
     return tokens * (matrix_share * matrix + score_share * score)
 
@@ -447,8 +431,7 @@ def frozen_flops(tokens: Value, matrix: Value, logit: Value, adapters: Value) ->
 
     References
     ----------
-    Counting; adapters as in Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models,
-    section 4, https://arxiv.org/abs/2106.09685
+    Counting; adapters as in @hu2021, section 4
     """
     return tokens * (matrix + logit - 3 * adapters)
 
@@ -473,8 +456,7 @@ def training_flops(forward: Value) -> Value:
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, appendix, https://arxiv.org/abs/2104.04473
+    @narayanan2021, appendix
     """
     return 3 * forward
 
@@ -503,8 +485,6 @@ def transformer_parameters(layers: Value, attention: Value, mlp: Value, embeddin
 
     References
     ----------
-    Narayanan et al. (2021), Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, Eq. 2 (there for f = 4h without a gate, with biases, norms and positions),
-    https://arxiv.org/abs/2104.04473
+    @narayanan2021, Eq. 2 (there for f = 4h without a gate, with biases, norms and positions)
     """
     return layers * (attention + mlp) + embedding

@@ -36,7 +36,7 @@ from mlsysim.core.types.precision import (
 )
 from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
-from mlsysim.core.types.source import Entry, Source
+from mlsysim.core.types.source import Entry, Source, cite
 from mlsysim.core.types.system import (
     COMMITMENTS,
     Commitment,
@@ -111,5 +111,6 @@ __all__ = [
     "TransformerModel",
     "VisionTower",
     "Workload",
+    "cite",
     "find_precision",
 ]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from mlsysim.core import bibliography
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, field_of, record, require
 
-__all__ = ["Entry", "Source"]
+__all__ = ["Entry", "Source", "cite"]
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"\x00-\x1f]+")
 
@@ -53,6 +55,26 @@ class Source(Record):
 
     def __str__(self) -> str:
         return ", ".join(part for part in (self.title, self.locator) if part)
+
+
+@functools.cache
+def cite(key: str) -> Source:
+    """Return an entry of the bibliography as the source of a number.
+
+    Raises
+    ------
+    UnknownEntryError
+        If the bibliography has no entry with this key.
+    """
+    entry = bibliography.entry(key)
+    work = bibliography.entry(entry["work"]) if "work" in entry else entry
+    return Source(
+        title=bibliography.plain(entry.get("title") or work["title"]),
+        url=work.get("url", ""),
+        locator=entry.get("locator", ""),
+        checked=entry.get("checked", ""),
+        note=entry.get("remark", ""),
+    )
 
 
 @record

@@ -1,8 +1,7 @@
 """Cloud: data center accelerators."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import blackwell, cards, hopper, other_makers
 

@@ -1,8 +1,7 @@
 """Gaming cards, which people use to run models at home."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 
 

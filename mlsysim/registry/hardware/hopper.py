@@ -2,9 +2,8 @@
 
 import dataclasses
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 
 

@@ -4,9 +4,8 @@ Phone makers state one figure in "TOPS" without a number format. It is listed as
 it as an estimate for fp16.
 """
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 
 

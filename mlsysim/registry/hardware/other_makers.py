@@ -1,8 +1,7 @@
 """Accelerators of Amazon, Huawei and Intel, and Google's small TPU."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 
 

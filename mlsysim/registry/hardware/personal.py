@@ -1,8 +1,7 @@
 """More devices that people run models on at home: cards, laptops, and a processor alone."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 
 __all__ = ["Personal"]

@@ -1,7 +1,6 @@
 """Workstation: machines for one developer."""
 
-from mlsysim.core.bibliography import cite
-from mlsysim.core.types import Accelerator, Compute, Memory
+from mlsysim.core.types import Accelerator, Compute, Memory, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware.games import Games
 from mlsysim.registry.hardware.personal import Personal

@@ -1,7 +1,6 @@
 """Language models without experts, and GPT-4, which is reported to have them."""
 
-from mlsysim.core.bibliography import cite
-from mlsysim.core.types import MoETransformerModel, TransformerModel
+from mlsysim.core.types import MoETransformerModel, TransformerModel, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.llama import Llama
 from mlsysim.registry.models.published import published

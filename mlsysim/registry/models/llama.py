@@ -1,8 +1,7 @@
 """Llama: Meta's dense models."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import TransformerModel
+from mlsysim.core.types import TransformerModel, cite
 from mlsysim.core.units import Q_
 
 __all__ = ["Llama"]

@@ -1,8 +1,7 @@
 """Megatron: the GPT models that Megatron-LM's scaling study measures."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import TransformerModel
+from mlsysim.core.types import TransformerModel, cite
 from mlsysim.core.units import Q_
 
 __all__ = ["Megatron"]

@@ -4,9 +4,8 @@
 visits follow from the shape.
 """
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import LatentAttention, MoETransformerModel
+from mlsysim.core.types import LatentAttention, MoETransformerModel, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.published import published
 

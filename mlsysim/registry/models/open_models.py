@@ -1,6 +1,5 @@
 """Other models with published weights."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Attention,
@@ -10,6 +9,7 @@ from mlsysim.core.types import (
     LinearAttention,
     TopKeys,
     TransformerModel,
+    cite,
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry.models.published import published

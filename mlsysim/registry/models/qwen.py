@@ -1,7 +1,7 @@
 """Qwen 2 to 3.6, dense and with experts."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
+from mlsysim.core.types import cite
 from mlsysim.registry.models.published import published
 
 __all__ = ["Qwen"]

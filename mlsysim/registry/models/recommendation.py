@@ -1,8 +1,7 @@
 """Recommendation: models with large embedding tables."""
 
-from mlsysim.core.bibliography import cite
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import FixedShapeModel
+from mlsysim.core.types import FixedShapeModel, cite
 from mlsysim.core.units import Q_
 
 __all__ = ["Recommendation"]
