@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Blackwell(Catalog):
@@ -14,16 +15,16 @@ class Blackwell(Catalog):
         name="NVIDIA B200 SXM 180GB",
         release_year=2025,
         generation="blackwell",
-        compute=Compute(
-            fp64=Q_(37, "TFLOP/s"),
-            fp32=Q_(75, "TFLOP/s"),
-            tf32=Q_(1125, "TFLOP/s"),
-            fp16=Q_(2250, "TFLOP/s"),
-            bf16=Q_(2250, "TFLOP/s"),
-            fp8=Q_(4500, "TFLOP/s"),
-            int8=Q_(4500, "TOPS"),
-            fp4=Q_(9000, "TFLOP/s"),
-            mxfp4=Q_(9000, "TFLOP/s"),
+        compute=rates(
+            fp64=37,
+            fp32=75,
+            tf32=1125,
+            fp16=2250,
+            bf16=2250,
+            fp8=4500,
+            int8=4500,
+            fp4=9000,
+            mxfp4=9000,
         ),
         memory=Memory(
             capacity=Q_(180, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(183_359, "MiB")
@@ -53,16 +54,16 @@ class Blackwell(Catalog):
         name="NVIDIA B300 SXM 270GB",
         release_year=2025,
         generation="blackwell",
-        compute=Compute(
-            fp64=Q_(1.25, "TFLOP/s"),
-            fp32=Q_(75, "TFLOP/s"),
-            tf32=Q_(1125, "TFLOP/s"),
-            fp16=Q_(2250, "TFLOP/s"),
-            bf16=Q_(2250, "TFLOP/s"),
-            fp8=Q_(4500, "TFLOP/s"),
-            int8=Q_(153.5, "TOPS"),
-            fp4=Q_(13_500, "TFLOP/s"),
-            mxfp4=Q_(13_500, "TFLOP/s"),
+        compute=rates(
+            fp64=1.25,
+            fp32=75,
+            tf32=1125,
+            fp16=2250,
+            bf16=2250,
+            fp8=4500,
+            int8=153.5,
+            fp4=13_500,
+            mxfp4=13_500,
         ),
         memory=Memory(
             capacity=Q_(270, "GB"), bandwidth=Q_(7.7, "TB/s"), reported=Q_(275_040, "MiB")
@@ -101,16 +102,16 @@ class Blackwell(Catalog):
         name="NVIDIA GB200 186GB (one GPU)",
         release_year=2025,
         generation="blackwell",
-        compute=Compute(
-            fp64=Q_(40, "TFLOP/s"),
-            fp32=Q_(80, "TFLOP/s"),
-            tf32=Q_(1250, "TFLOP/s"),
-            fp16=Q_(2500, "TFLOP/s"),
-            bf16=Q_(2500, "TFLOP/s"),
-            fp8=Q_(5000, "TFLOP/s"),
-            int8=Q_(5000, "TOPS"),
-            fp4=Q_(10_000, "TFLOP/s"),
-            mxfp4=Q_(10_000, "TFLOP/s"),
+        compute=rates(
+            fp64=40,
+            fp32=80,
+            tf32=1250,
+            fp16=2500,
+            bf16=2500,
+            fp8=5000,
+            int8=5000,
+            fp4=10_000,
+            mxfp4=10_000,
         ),
         memory=Memory(capacity=Q_(186, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(189_471, "MiB")),
         tdp=Q_(1200, "W"),
@@ -135,16 +136,16 @@ class Blackwell(Catalog):
         name="NVIDIA GB300 279GB (one GPU)",
         release_year=2025,
         generation="blackwell",
-        compute=Compute(
-            fp64=Q_(1.39, "TFLOP/s"),
-            fp32=Q_(80, "TFLOP/s"),
-            tf32=Q_(1250, "TFLOP/s"),
-            fp16=Q_(2500, "TFLOP/s"),
-            bf16=Q_(2500, "TFLOP/s"),
-            fp8=Q_(5000, "TFLOP/s"),
-            int8=Q_(165, "TOPS"),
-            fp4=Q_(15_000, "TFLOP/s"),
-            mxfp4=Q_(15_000, "TFLOP/s"),
+        compute=rates(
+            fp64=1.39,
+            fp32=80,
+            tf32=1250,
+            fp16=2500,
+            bf16=2500,
+            fp8=5000,
+            int8=165,
+            fp4=15_000,
+            mxfp4=15_000,
         ),
         memory=Memory(capacity=Q_(279, "GB"), bandwidth=Q_(8, "TB/s"), reported=Q_(284_208, "MiB")),
         tdp=Q_(1400, "W"),

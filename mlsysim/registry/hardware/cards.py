@@ -1,8 +1,9 @@
 """NVIDIA's data center chips outside eight-GPU servers: cards, superchips, and Rubin."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Cards(Catalog):
@@ -12,13 +13,7 @@ class Cards(Catalog):
         name="NVIDIA L4",
         release_year=2023,
         generation="ada",
-        compute=Compute(
-            fp32=Q_(30.3, "TFLOP/s"),
-            fp16=Q_(121, "TFLOP/s"),
-            bf16=Q_(121, "TFLOP/s"),
-            fp8=Q_(242, "TFLOP/s"),
-            int8=Q_(242, "TOPS"),
-        ),
+        compute=rates(fp32=30.3, fp16=121, bf16=121, fp8=242, int8=242),
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(300, "GB/s"), reported=Q_(23_034, "MiB")),
         tdp=Q_(72, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -36,14 +31,7 @@ class Cards(Catalog):
         name="NVIDIA L40S",
         release_year=2023,
         generation="ada",
-        compute=Compute(
-            fp32=Q_(91.6, "TFLOP/s"),
-            tf32=Q_(183, "TFLOP/s"),
-            fp16=Q_(362.05, "TFLOP/s"),
-            bf16=Q_(362.05, "TFLOP/s"),
-            fp8=Q_(733, "TFLOP/s"),
-            int8=Q_(733, "TOPS"),
-        ),
+        compute=rates(fp32=91.6, tf32=183, fp16=362.05, bf16=362.05, fp8=733, int8=733),
         memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(864, "GB/s"), reported=Q_(46_068, "MiB")),
         tdp=Q_(350, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -61,12 +49,7 @@ class Cards(Catalog):
         name="NVIDIA A10G",
         release_year=2021,
         generation="ga10x",
-        compute=Compute(
-            fp32=Q_(35, "TFLOP/s"),
-            fp16=Q_(70, "TFLOP/s"),
-            bf16=Q_(70, "TFLOP/s"),
-            int8=Q_(140, "TOPS"),
-        ),
+        compute=rates(fp32=35, fp16=70, bf16=70, int8=140),
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(600, "GB/s"), reported=Q_(23_028, "MiB")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -87,13 +70,7 @@ class Cards(Catalog):
         name="NVIDIA L40",
         release_year=2022,
         generation="ada",
-        compute=Compute(
-            fp32=Q_(90.5, "TFLOP/s"),
-            fp16=Q_(181, "TFLOP/s"),
-            bf16=Q_(181, "TFLOP/s"),
-            fp8=Q_(362, "TFLOP/s"),
-            int8=Q_(362, "TOPS"),
-        ),
+        compute=rates(fp32=90.5, fp16=181, bf16=181, fp8=362, int8=362),
         memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(864, "GB/s"), reported=Q_(46_068, "MiB")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -110,14 +87,7 @@ class Cards(Catalog):
         name="NVIDIA A10",
         release_year=2021,
         generation="ga10x",
-        compute=Compute(
-            fp32=Q_(31.2, "TFLOP/s"),
-            tf32=Q_(62.5, "TFLOP/s"),
-            fp16=Q_(125, "TFLOP/s"),
-            bf16=Q_(125, "TFLOP/s"),
-            int8=Q_(250, "TOPS"),
-            int4=Q_(500, "TOPS"),
-        ),
+        compute=rates(fp32=31.2, tf32=62.5, fp16=125, bf16=125, int8=250, int4=500),
         memory=Memory(capacity=Q_(24, "GB"), bandwidth=Q_(600, "GB/s"), reported=Q_(23_028, "MiB")),
         tdp=Q_(150, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -134,15 +104,7 @@ class Cards(Catalog):
         name="NVIDIA A30",
         release_year=2021,
         generation="ampere",
-        compute=Compute(
-            fp64=Q_(10.3, "TFLOP/s"),
-            fp32=Q_(10.3, "TFLOP/s"),
-            tf32=Q_(82, "TFLOP/s"),
-            fp16=Q_(165, "TFLOP/s"),
-            bf16=Q_(165, "TFLOP/s"),
-            int8=Q_(330, "TOPS"),
-            int4=Q_(661, "TOPS"),
-        ),
+        compute=rates(fp64=10.3, fp32=10.3, tf32=82, fp16=165, bf16=165, int8=330, int4=661),
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(933, "GB/s")),
         tdp=Q_(165, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -164,12 +126,7 @@ class Cards(Catalog):
         name="NVIDIA A40",
         release_year=2020,
         generation="ga10x",
-        compute=Compute(
-            fp32=Q_(37.4, "TFLOP/s"),
-            fp16=Q_(149.7, "TFLOP/s"),
-            bf16=Q_(149.7, "TFLOP/s"),
-            int8=Q_(299.3, "TOPS"),
-        ),
+        compute=rates(fp32=37.4, fp16=149.7, bf16=149.7, int8=299.3),
         memory=Memory(capacity=Q_(48, "GB"), bandwidth=Q_(696, "GB/s"), reported=Q_(46_068, "MiB")),
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(56.25, "GB/s"),
@@ -188,14 +145,8 @@ class Cards(Catalog):
         name="NVIDIA RTX PRO 6000 Blackwell Server Edition",
         release_year=2025,
         generation="blackwell_rtx",
-        compute=Compute(
-            fp32=Q_(120, "TFLOP/s"),
-            fp16=Q_(467.8, "TFLOP/s"),
-            bf16=Q_(467.8, "TFLOP/s"),
-            fp8=Q_(935.6, "TFLOP/s"),
-            int8=Q_(935.6, "TOPS"),
-            fp4=Q_(1871.2, "TFLOP/s"),
-            mxfp4=Q_(1871.2, "TFLOP/s"),
+        compute=rates(
+            fp32=120, fp16=467.8, bf16=467.8, fp8=935.6, int8=935.6, fp4=1871.2, mxfp4=1871.2
         ),
         memory=Memory(
             capacity=Q_(96, "GB"), bandwidth=Q_(1597, "GB/s"), reported=Q_(97_887, "MiB")
@@ -217,14 +168,8 @@ class Cards(Catalog):
         name="NVIDIA H100 NVL 94GB",
         release_year=2023,
         generation="hopper",
-        compute=Compute(
-            fp64=Q_(60, "TFLOP/s"),
-            fp32=Q_(60, "TFLOP/s"),
-            tf32=Q_(417.5, "TFLOP/s"),
-            fp16=Q_(835.5, "TFLOP/s"),
-            bf16=Q_(835.5, "TFLOP/s"),
-            fp8=Q_(1670.5, "TFLOP/s"),
-            int8=Q_(1670.5, "TOPS"),
+        compute=rates(
+            fp64=60, fp32=60, tf32=417.5, fp16=835.5, bf16=835.5, fp8=1670.5, int8=1670.5
         ),
         memory=Memory(capacity=Q_(94, "GiB"), bandwidth=Q_(3900, "GB/s")),
         tdp=Q_(400, "W"),
@@ -244,14 +189,7 @@ class Cards(Catalog):
         name="NVIDIA GH200 96GB",
         release_year=2023,
         generation="hopper",
-        compute=Compute(
-            fp32=Q_(67, "TFLOP/s"),
-            tf32=Q_(494.5, "TFLOP/s"),
-            fp16=Q_(989, "TFLOP/s"),
-            bf16=Q_(989, "TFLOP/s"),
-            fp8=Q_(1979, "TFLOP/s"),
-            int8=Q_(1979, "TOPS"),
-        ),
+        compute=rates(fp32=67, tf32=494.5, fp16=989, bf16=989, fp8=1979, int8=1979),
         memory=Memory(
             capacity=Q_(96, "GB"), bandwidth=Q_(4000, "GB/s"), reported=Q_(97_871, "MiB")
         ),
@@ -297,15 +235,8 @@ class Cards(Catalog):
         name="NVIDIA Rubin",
         release_year=2026,
         generation="rubin",
-        compute=Compute(
-            fp32=Q_(130, "TFLOP/s"),
-            tf32=Q_(2000, "TFLOP/s"),
-            fp16=Q_(4000, "TFLOP/s"),
-            bf16=Q_(4000, "TFLOP/s"),
-            fp8=Q_(17500, "TFLOP/s"),
-            int8=Q_(250, "TOPS"),
-            fp4=Q_(35000, "TFLOP/s"),
-            mxfp4=Q_(35000, "TFLOP/s"),
+        compute=rates(
+            fp32=130, tf32=2000, fp16=4000, bf16=4000, fp8=17500, int8=250, fp4=35000, mxfp4=35000
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(22000, "GB/s")),
         tdp=Q_(1800, "W"),

@@ -1,9 +1,10 @@
 """Cloud: data center accelerators."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import blackwell, cards, hopper, other_makers
+from mlsysim.registry.hardware.rates import rates
 
 
 class OtherMakers(Catalog):
@@ -13,14 +14,8 @@ class OtherMakers(Catalog):
         name="AMD Instinct MI300X",
         release_year=2023,
         generation="cdna3",
-        compute=Compute(
-            fp64=Q_(163.4, "TFLOP/s"),
-            fp32=Q_(163.4, "TFLOP/s"),
-            tf32=Q_(653.7, "TFLOP/s"),
-            fp16=Q_(1307.4, "TFLOP/s"),
-            bf16=Q_(1307.4, "TFLOP/s"),
-            fp8=Q_(2614.9, "TFLOP/s"),
-            int8=Q_(2614.9, "TOPS"),
+        compute=rates(
+            fp64=163.4, fp32=163.4, tf32=653.7, fp16=1307.4, bf16=1307.4, fp8=2614.9, int8=2614.9
         ),
         memory=Memory(
             capacity=Q_(192, "GB"), bandwidth=Q_(5.3, "TB/s"), reported=Q_(205_822_885_888, "byte")
@@ -47,13 +42,7 @@ class OtherMakers(Catalog):
         name="AMD Instinct MI250",
         release_year=2021,
         generation="cdna2",
-        compute=Compute(
-            fp64=Q_(90.5, "TFLOP/s"),
-            fp32=Q_(90.5, "TFLOP/s"),
-            fp16=Q_(362.1, "TFLOP/s"),
-            bf16=Q_(362.1, "TFLOP/s"),
-            int8=Q_(362.1, "TOPS"),
-        ),
+        compute=rates(fp64=90.5, fp32=90.5, fp16=362.1, bf16=362.1, int8=362.1),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3276.8, "GB/s")),
         tdp=Q_(560, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
@@ -92,14 +81,8 @@ class OtherMakers(Catalog):
         name="AMD Instinct MI350X",
         release_year=2025,
         generation="cdna4",
-        compute=Compute(
-            fp32=Q_(144.2, "TFLOP/s"),
-            fp16=Q_(2306.9, "TFLOP/s"),
-            bf16=Q_(2306.9, "TFLOP/s"),
-            fp8=Q_(4613.7, "TFLOP/s"),
-            int8=Q_(4613.7, "TOPS"),
-            fp4=Q_(9227.5, "TFLOP/s"),
-            mxfp4=Q_(9227.5, "TFLOP/s"),
+        compute=rates(
+            fp32=144.2, fp16=2306.9, bf16=2306.9, fp8=4613.7, int8=4613.7, fp4=9227.5, mxfp4=9227.5
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1000, "W"),
@@ -123,14 +106,14 @@ class OtherMakers(Catalog):
         name="AMD Instinct MI355X",
         release_year=2025,
         generation="cdna4",
-        compute=Compute(
-            fp32=Q_(157.3, "TFLOP/s"),
-            fp16=Q_(2516.6, "TFLOP/s"),
-            bf16=Q_(2516.6, "TFLOP/s"),
-            fp8=Q_(5033.2, "TFLOP/s"),
-            int8=Q_(5033.2, "TOPS"),
-            fp4=Q_(10_066.3, "TFLOP/s"),
-            mxfp4=Q_(10_066.3, "TFLOP/s"),
+        compute=rates(
+            fp32=157.3,
+            fp16=2516.6,
+            bf16=2516.6,
+            fp8=5033.2,
+            int8=5033.2,
+            fp4=10_066.3,
+            mxfp4=10_066.3,
         ),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8, "TB/s")),
         tdp=Q_(1400, "W"),
@@ -153,15 +136,8 @@ class OtherMakers(Catalog):
         name="AMD Instinct MI455X",
         release_year=2026,
         generation="cdna5",
-        compute=Compute(
-            fp64=Q_(5, "TFLOP/s"),
-            fp32=Q_(315, "TFLOP/s"),
-            fp16=Q_(5000, "TFLOP/s"),
-            bf16=Q_(5000, "TFLOP/s"),
-            fp8=Q_(20100, "TFLOP/s"),
-            int8=Q_(5000, "TOPS"),
-            fp4=Q_(40300, "TFLOP/s"),
-            mxfp4=Q_(40300, "TFLOP/s"),
+        compute=rates(
+            fp64=5, fp32=315, fp16=5000, bf16=5000, fp8=20100, int8=5000, fp4=40300, mxfp4=40300
         ),
         memory=Memory(capacity=Q_(432, "GiB"), bandwidth=Q_(23300, "GB/s")),
         interconnect_bandwidth=Q_(1800, "GB/s"),
@@ -182,11 +158,7 @@ class OtherMakers(Catalog):
         name="Google TPU v5p",
         release_year=2024,
         generation="tpu_v5p",
-        compute=Compute(
-            bf16=Q_(459, "TFLOP/s"),
-            fp8=Q_(459, "TFLOP/s"),
-            int8=Q_(918, "TOPS"),
-        ),
+        compute=rates(bf16=459, fp8=459, int8=918),
         memory=Memory(capacity=Q_(95, "GiB"), bandwidth=Q_(2765, "GB/s")),
         tdp=Q_(400, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),
@@ -206,7 +178,7 @@ class OtherMakers(Catalog):
         name="Google TPU v4",
         release_year=2021,
         generation="tpu_v4",
-        compute=Compute(bf16=Q_(275, "TFLOP/s"), int8=Q_(275, "TOPS")),
+        compute=rates(bf16=275, int8=275),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1200, "GB/s")),
         tdp=Q_(192, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
@@ -224,11 +196,7 @@ class OtherMakers(Catalog):
         name="Google TPU v6e (Trillium)",
         release_year=2024,
         generation="tpu_v6e",
-        compute=Compute(
-            bf16=Q_(918, "TFLOP/s"),
-            fp8=Q_(918, "TFLOP/s"),
-            int8=Q_(1836, "TOPS"),
-        ),
+        compute=rates(bf16=918, fp8=918, int8=1836),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(1638, "GB/s")),
         tdp=Q_(310, "W"),
         interconnect_bandwidth=Q_(400, "GB/s"),
@@ -248,7 +216,7 @@ class OtherMakers(Catalog):
         name="Google TPU7x (Ironwood)",
         release_year=2025,
         generation="tpu_v7x",
-        compute=Compute(bf16=Q_(2307, "TFLOP/s"), fp8=Q_(4614, "TFLOP/s")),
+        compute=rates(bf16=2307, fp8=4614),
         memory=Memory(capacity=Q_(192, "GiB"), bandwidth=Q_(7380, "GB/s")),
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),
@@ -265,13 +233,7 @@ class OtherMakers(Catalog):
         name="Google TPU 8t",
         release_year=2026,
         generation="tpu_8t",
-        compute=Compute(
-            bf16=Q_(996.1, "TFLOP/s"),
-            fp8=Q_(5976.9, "TFLOP/s"),
-            int8=Q_(996.1, "TOPS"),
-            fp4=Q_(12600, "TFLOP/s"),
-            int4=Q_(11953.8, "TOPS"),
-        ),
+        compute=rates(bf16=996.1, fp8=5976.9, int8=996.1, fp4=12600, int4=11953.8),
         memory=Memory(capacity=Q_(216, "GiB"), bandwidth=Q_(6528, "GB/s")),
         interconnect_bandwidth=Q_(1200, "GB/s"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -289,11 +251,7 @@ class OtherMakers(Catalog):
         name="Google TPU 8i",
         release_year=2026,
         generation="tpu_8i",
-        compute=Compute(
-            bf16=Q_(1101, "TFLOP/s"),
-            fp8=Q_(8808, "TFLOP/s"),
-            fp4=Q_(10100, "TFLOP/s"),
-        ),
+        compute=rates(bf16=1101, fp8=8808, fp4=10100),
         memory=Memory(capacity=Q_(288, "GiB"), bandwidth=Q_(8601, "GB/s")),
         interconnect_bandwidth=Q_(1200, "GB/s"),
         source=cite("tpu8_blog"),

@@ -1,8 +1,9 @@
 """Edge: modules and boxes next to a sensor."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Edge(Catalog):
@@ -11,11 +12,7 @@ class Edge(Catalog):
     Jetson_Orin_NX = Accelerator(
         name="NVIDIA Jetson Orin NX 16GB",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(1.88, "TFLOP/s"),
-            fp16=Q_(15.0, "TFLOP/s"),
-            int8=Q_(30.1, "TOPS"),
-        ),
+        compute=rates(fp32=1.88, fp16=15.0, int8=30.1),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(102, "GB/s")),
         tdp=Q_(25, "W"),
         source=cite("orin_nx_datasheet"),
@@ -29,7 +26,7 @@ class Edge(Catalog):
     Jetson_AGX_Orin = Accelerator(
         name="NVIDIA Jetson AGX Orin 64GB",
         release_year=2022,
-        compute=Compute(fp32=Q_(5.3, "TFLOP/s"), fp16=Q_(42.5, "TFLOP/s"), int8=Q_(85, "TOPS")),
+        compute=rates(fp32=5.3, fp16=42.5, int8=85),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(204.8, "GB/s")),
         tdp=Q_(60, "W"),
         source=cite("agx"),
@@ -46,13 +43,7 @@ class Edge(Catalog):
     Jetson_AGX_Thor = Accelerator(
         name="NVIDIA Jetson AGX Thor 128GB",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(8.1, "TFLOP/s"),
-            fp16=Q_(259, "TFLOP/s"),
-            bf16=Q_(259, "TFLOP/s"),
-            fp8=Q_(517.5, "TFLOP/s"),
-            fp4=Q_(1035, "TFLOP/s"),
-        ),
+        compute=rates(fp32=8.1, fp16=259, bf16=259, fp8=517.5, fp4=1035),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(273, "GB/s")),
         tdp=Q_(130, "W"),
         source=cite("thor"),
@@ -74,7 +65,7 @@ class Edge(Catalog):
     Coral = Accelerator(
         name="Google Coral Dev Board (Edge TPU)",
         release_year=2019,
-        compute=Compute(int8=Q_(4, "TOPS")),
+        compute=rates(int8=4),
         memory=Memory(capacity=Q_(1, "GiB"), bandwidth=Q_(0.5, "GB/s")),
         tdp=Q_(2, "W"),
         source=cite("coral_faq"),
@@ -91,7 +82,7 @@ class Edge(Catalog):
     NUC_Movidius = Accelerator(
         name="Intel NUC with Movidius Myriad X",
         release_year=2018,
-        compute=Compute(fp16=Q_(1, "TFLOP/s")),
+        compute=rates(fp16=1),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(25.6, "GB/s")),
         tdp=Q_(15, "W"),
         source=cite("myriad_x"),
@@ -108,11 +99,7 @@ class Edge(Catalog):
     Generic_Server = Accelerator(
         name="Generic edge server",
         release_year=2024,
-        compute=Compute(
-            fp32=Q_(1, "TFLOP/s"),
-            fp16=Q_(1, "TFLOP/s"),
-            int8=Q_(4, "TOPS"),
-        ),
+        compute=rates(fp32=1, fp16=1, int8=4),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(100, "GB/s")),
         tdp=Q_(300, "W"),
         source=cite("assumption"),

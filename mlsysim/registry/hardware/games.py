@@ -1,8 +1,9 @@
 """Gaming cards, which people use to run models at home."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Games(Catalog):
@@ -15,7 +16,7 @@ class Games(Catalog):
     GTX_1050_Ti = Accelerator(
         name="NVIDIA GeForce GTX 1050 Ti",
         release_year=2016,
-        compute=Compute(fp32=Q_(2.138, "TFLOP/s"), fp16=Q_(2.138, "TFLOP/s")),
+        compute=rates(fp32=2.138, fp16=2.138),
         memory=Memory(capacity=Q_(4, "GiB"), bandwidth=Q_(112.1, "GB/s")),
         tdp=Q_(75, "W"),
         source=cite("gtx_1050_ti"),
@@ -28,9 +29,7 @@ class Games(Catalog):
     RTX_2080 = Accelerator(
         name="NVIDIA GeForce RTX 2080",
         release_year=2018,
-        compute=Compute(
-            fp32=Q_(10.07, "TFLOP/s"), fp16=Q_(40.3, "TFLOP/s"), int8=Q_(161.1, "TOPS")
-        ),
+        compute=rates(fp32=10.07, fp16=40.3, int8=161.1),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(215, "W"),
         host_bandwidth=Q_(16, "GB/s"),
@@ -43,12 +42,7 @@ class Games(Catalog):
     RTX_3060 = Accelerator(
         name="NVIDIA GeForce RTX 3060 12GB",
         release_year=2021,
-        compute=Compute(
-            fp32=Q_(12.7, "TFLOP/s"),
-            fp16=Q_(25.5, "TFLOP/s"),
-            bf16=Q_(25.5, "TFLOP/s"),
-            int8=Q_(101.9, "TOPS"),
-        ),
+        compute=rates(fp32=12.7, fp16=25.5, bf16=25.5, int8=101.9),
         memory=Memory(capacity=Q_(12, "GB"), reported=Q_(12_288, "MiB"), bandwidth=Q_(360, "GB/s")),
         tdp=Q_(170, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -65,12 +59,7 @@ class Games(Catalog):
     RTX_3080 = Accelerator(
         name="NVIDIA GeForce RTX 3080 10GB",
         release_year=2020,
-        compute=Compute(
-            fp32=Q_(29.77, "TFLOP/s"),
-            fp16=Q_(59.5, "TFLOP/s"),
-            bf16=Q_(59.5, "TFLOP/s"),
-            int8=Q_(238, "TOPS"),
-        ),
+        compute=rates(fp32=29.77, fp16=59.5, bf16=59.5, int8=238),
         memory=Memory(capacity=Q_(10, "GiB"), bandwidth=Q_(760, "GB/s")),
         tdp=Q_(320, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -90,12 +79,7 @@ class Games(Catalog):
     RTX_3070 = Accelerator(
         name="NVIDIA GeForce RTX 3070",
         release_year=2020,
-        compute=Compute(
-            fp32=Q_(20.3, "TFLOP/s"),
-            fp16=Q_(40.6, "TFLOP/s"),
-            bf16=Q_(40.6, "TFLOP/s"),
-            int8=Q_(162.6, "TOPS"),
-        ),
+        compute=rates(fp32=20.3, fp16=40.6, bf16=40.6, int8=162.6),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(220, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -110,13 +94,7 @@ class Games(Catalog):
     RTX_4080 = Accelerator(
         name="NVIDIA GeForce RTX 4080",
         release_year=2022,
-        compute=Compute(
-            fp32=Q_(48.7, "TFLOP/s"),
-            fp16=Q_(97.5, "TFLOP/s"),
-            bf16=Q_(97.5, "TFLOP/s"),
-            fp8=Q_(194.9, "TFLOP/s"),
-            int8=Q_(389.9, "TOPS"),
-        ),
+        compute=rates(fp32=48.7, fp16=97.5, bf16=97.5, fp8=194.9, int8=389.9),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(717, "GB/s")),
         tdp=Q_(320, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -128,13 +106,7 @@ class Games(Catalog):
     RTX_4070 = Accelerator(
         name="NVIDIA GeForce RTX 4070",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(29.15, "TFLOP/s"),
-            fp16=Q_(58.3, "TFLOP/s"),
-            bf16=Q_(58.3, "TFLOP/s"),
-            fp8=Q_(116.6, "TFLOP/s"),
-            int8=Q_(233.2, "TOPS"),
-        ),
+        compute=rates(fp32=29.15, fp16=58.3, bf16=58.3, fp8=116.6, int8=233.2),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(504, "GB/s")),
         tdp=Q_(200, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -152,15 +124,7 @@ class Games(Catalog):
     RTX_5070 = Accelerator(
         name="NVIDIA GeForce RTX 5070",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(30.87, "TFLOP/s"),
-            fp16=Q_(61.75, "TFLOP/s"),
-            bf16=Q_(61.75, "TFLOP/s"),
-            fp8=Q_(123.5, "TFLOP/s"),
-            int8=Q_(247, "TOPS"),
-            fp4=Q_(494, "TFLOP/s"),
-            mxfp4=Q_(494, "TFLOP/s"),
-        ),
+        compute=rates(fp32=30.87, fp16=61.75, bf16=61.75, fp8=123.5, int8=247, fp4=494, mxfp4=494),
         memory=Memory(capacity=Q_(12, "GB"), reported=Q_(12_227, "MiB"), bandwidth=Q_(672, "GB/s")),
         tdp=Q_(250, "W"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -184,7 +148,7 @@ class Games(Catalog):
     RX_7900_XT = Accelerator(
         name="AMD Radeon RX 7900 XT",
         release_year=2022,
-        compute=Compute(fp32=Q_(51.6, "TFLOP/s"), fp16=Q_(103, "TFLOP/s"), bf16=Q_(103, "TFLOP/s")),
+        compute=rates(fp32=51.6, fp16=103, bf16=103),
         memory=Memory(capacity=Q_(20, "GiB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(315, "W"),
         host_bandwidth=Q_(32, "GB/s"),

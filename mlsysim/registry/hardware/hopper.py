@@ -3,8 +3,9 @@
 import dataclasses
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Hopper(Catalog):
@@ -14,12 +15,7 @@ class Hopper(Catalog):
         name="NVIDIA V100 SXM2 32GB",
         release_year=2018,
         generation="volta",
-        compute=Compute(
-            fp64=Q_(7.8, "TFLOP/s"),
-            fp32=Q_(15.7, "TFLOP/s"),
-            fp16=Q_(125, "TFLOP/s"),
-            int8=Q_(62.8, "TOPS"),
-        ),
+        compute=rates(fp64=7.8, fp32=15.7, fp16=125, int8=62.8),
         memory=Memory(capacity=Q_(32, "GB"), bandwidth=Q_(900, "GB/s"), reported=Q_(32_510, "MiB")),
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(150, "GB/s"),
@@ -42,13 +38,7 @@ class Hopper(Catalog):
         name="NVIDIA T4",
         release_year=2018,
         generation="turing",
-        compute=Compute(
-            fp64=Q_(0.2544, "TFLOP/s"),
-            fp32=Q_(8.1, "TFLOP/s"),
-            fp16=Q_(65, "TFLOP/s"),
-            int8=Q_(130, "TOPS"),
-            int4=Q_(260, "TOPS"),
-        ),
+        compute=rates(fp64=0.2544, fp32=8.1, fp16=65, int8=130, int4=260),
         memory=Memory(capacity=Q_(16, "GB"), bandwidth=Q_(320, "GB/s"), reported=Q_(15_360, "MiB")),
         tdp=Q_(70, "W"),
         host_bandwidth=Q_(16, "GB/s"),
@@ -69,15 +59,7 @@ class Hopper(Catalog):
         name="NVIDIA A100 SXM4 40GB",
         release_year=2020,
         generation="ampere",
-        compute=Compute(
-            fp64=Q_(19.5, "TFLOP/s"),
-            fp32=Q_(19.5, "TFLOP/s"),
-            tf32=Q_(156, "TFLOP/s"),
-            fp16=Q_(312, "TFLOP/s"),
-            bf16=Q_(312, "TFLOP/s"),
-            int8=Q_(624, "TOPS"),
-            int4=Q_(1248, "TOPS"),
-        ),
+        compute=rates(fp64=19.5, fp32=19.5, tf32=156, fp16=312, bf16=312, int8=624, int4=1248),
         memory=Memory(
             capacity=Q_(40, "GB"), bandwidth=Q_(1555, "GB/s"), reported=Q_(40_960, "MiB")
         ),
@@ -159,14 +141,8 @@ class Hopper(Catalog):
         name="NVIDIA H100 SXM5 80GB",
         release_year=2022,
         generation="hopper",
-        compute=Compute(
-            fp64=Q_(66.9, "TFLOP/s"),
-            fp32=Q_(66.9, "TFLOP/s"),
-            tf32=Q_(494.7, "TFLOP/s"),
-            fp16=Q_(989.4, "TFLOP/s"),
-            bf16=Q_(989.4, "TFLOP/s"),
-            fp8=Q_(1978.9, "TFLOP/s"),
-            int8=Q_(1978.9, "TOPS"),
+        compute=rates(
+            fp64=66.9, fp32=66.9, tf32=494.7, fp16=989.4, bf16=989.4, fp8=1978.9, int8=1978.9
         ),
         memory=Memory(
             capacity=Q_(80, "GB"), bandwidth=Q_(3.35, "TB/s"), reported=Q_(81_559, "MiB")
@@ -213,15 +189,7 @@ class Hopper(Catalog):
         name="NVIDIA H100 PCIe 80GB",
         release_year=2022,
         generation="hopper",
-        compute=Compute(
-            fp64=Q_(51, "TFLOP/s"),
-            fp32=Q_(51, "TFLOP/s"),
-            tf32=Q_(378, "TFLOP/s"),
-            fp16=Q_(756, "TFLOP/s"),
-            bf16=Q_(756, "TFLOP/s"),
-            fp8=Q_(1513, "TFLOP/s"),
-            int8=Q_(1513, "TOPS"),
-        ),
+        compute=rates(fp64=51, fp32=51, tf32=378, fp16=756, bf16=756, fp8=1513, int8=1513),
         memory=Memory(capacity=Q_(80, "GB"), bandwidth=Q_(2, "TB/s"), reported=Q_(81_559, "MiB")),
         tdp=Q_(350, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
@@ -261,14 +229,8 @@ class Hopper(Catalog):
         name="NVIDIA H200 NVL 141GB",
         release_year=2024,
         generation="hopper",
-        compute=Compute(
-            fp64=Q_(60, "TFLOP/s"),
-            fp32=Q_(60, "TFLOP/s"),
-            tf32=Q_(417.5, "TFLOP/s"),
-            fp16=Q_(835.5, "TFLOP/s"),
-            bf16=Q_(835.5, "TFLOP/s"),
-            fp8=Q_(1670.5, "TFLOP/s"),
-            int8=Q_(1670.5, "TOPS"),
+        compute=rates(
+            fp64=60, fp32=60, tf32=417.5, fp16=835.5, bf16=835.5, fp8=1670.5, int8=1670.5
         ),
         memory=Memory(
             capacity=Q_(141, "GB"), bandwidth=Q_(4.8, "TB/s"), reported=Q_(143_771, "MiB")
@@ -290,15 +252,7 @@ class Hopper(Catalog):
         name="NVIDIA H20 96GB",
         release_year=2024,
         generation="hopper",
-        compute=Compute(
-            fp64=Q_(1, "TFLOP/s"),
-            fp32=Q_(44, "TFLOP/s"),
-            tf32=Q_(74, "TFLOP/s"),
-            fp16=Q_(148, "TFLOP/s"),
-            bf16=Q_(148, "TFLOP/s"),
-            fp8=Q_(296, "TFLOP/s"),
-            int8=Q_(296, "TOPS"),
-        ),
+        compute=rates(fp64=1, fp32=44, tf32=74, fp16=148, bf16=148, fp8=296, int8=296),
         memory=Memory(capacity=Q_(96, "GB"), bandwidth=Q_(4, "TB/s"), reported=Q_(97_871, "MiB")),
         tdp=Q_(500, "W"),
         interconnect_bandwidth=Q_(450, "GB/s"),

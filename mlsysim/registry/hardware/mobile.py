@@ -5,8 +5,9 @@ it as an estimate for fp16.
 """
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class Mobile(Catalog):
@@ -15,7 +16,7 @@ class Mobile(Catalog):
     iPhone_15_Pro = Accelerator(  # noqa: N815 - the maker writes it so
         name="Apple iPhone 15 Pro (A17 Pro)",
         release_year=2023,
-        compute=Compute(fp16=Q_(17.5, "TFLOP/s"), int8=Q_(35, "TOPS")),
+        compute=rates(fp16=17.5, int8=35),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(51.2, "GB/s")),
         tdp=Q_(5, "W"),
         unit_price=Q_(999, "USD"),
@@ -35,7 +36,7 @@ class Mobile(Catalog):
     Pixel_8 = Accelerator(
         name="Google Pixel 8 (Tensor G3)",
         release_year=2023,
-        compute=Compute(fp16=Q_(7.5, "TFLOP/s"), int8=Q_(15, "TOPS")),
+        compute=rates(fp16=7.5, int8=15),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(68.3, "GB/s")),
         tdp=Q_(5, "W"),
         source=cite("assumption"),
@@ -51,7 +52,7 @@ class Mobile(Catalog):
     Snapdragon_8_Gen_3 = Accelerator(
         name="Qualcomm Snapdragon 8 Gen 3",
         release_year=2023,
-        compute=Compute(fp16=Q_(22.5, "TFLOP/s"), int8=Q_(45, "TOPS")),
+        compute=rates(fp16=22.5, int8=45),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(76.8, "GB/s")),
         tdp=Q_(5, "W"),
         source=cite("snapdragon_memory"),

@@ -1,8 +1,9 @@
 """Accelerators of Amazon, Huawei and Intel, and Google's small TPU."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 
 class AmazonIntel(Catalog):
@@ -12,7 +13,7 @@ class AmazonIntel(Catalog):
         name="Google TPU v5e",
         release_year=2023,
         generation="tpu_v5e",
-        compute=Compute(bf16=Q_(197, "TFLOP/s"), int8=Q_(393, "TOPS")),
+        compute=rates(bf16=197, int8=393),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(819, "GB/s")),
         tdp=Q_(200, "W"),
         interconnect_bandwidth=Q_(200, "GB/s"),
@@ -27,12 +28,7 @@ class AmazonIntel(Catalog):
         name="Huawei Ascend 950DT",
         release_year=2026,
         generation="ascend_950",
-        compute=Compute(
-            fp16=Q_(486, "TFLOP/s"),
-            bf16=Q_(486, "TFLOP/s"),
-            fp8=Q_(919, "TFLOP/s"),
-            mxfp4=Q_(1783, "TFLOP/s"),
-        ),
+        compute=rates(fp16=486, bf16=486, fp8=919, mxfp4=1783),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(4000, "GB/s")),
         interconnect_bandwidth=Q_(840, "GB/s"),
         source=cite("bekman_rates"),
@@ -50,9 +46,7 @@ class AmazonIntel(Catalog):
         name="AWS Trainium",
         release_year=2022,
         generation="trainium1",
-        compute=Compute(
-            bf16=Q_(191, "TFLOP/s"),
-        ),
+        compute=rates(bf16=191),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(800, "GB/s")),
         interconnect_bandwidth=Q_(192, "GB/s"),
         source=cite("trainium2"),
@@ -69,13 +63,7 @@ class AmazonIntel(Catalog):
         name="AWS Trainium2",
         release_year=2024,
         generation="trainium2",
-        compute=Compute(
-            fp32=Q_(181, "TFLOP/s"),
-            tf32=Q_(667, "TFLOP/s"),
-            fp16=Q_(667, "TFLOP/s"),
-            bf16=Q_(667, "TFLOP/s"),
-            fp8=Q_(1299, "TFLOP/s"),
-        ),
+        compute=rates(fp32=181, tf32=667, fp16=667, bf16=667, fp8=1299),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(2900, "GB/s")),
         tdp=Q_(500, "W"),
         interconnect_bandwidth=Q_(640, "GB/s"),
@@ -93,15 +81,7 @@ class AmazonIntel(Catalog):
         name="AWS Trainium3",
         release_year=2025,
         generation="trainium3",
-        compute=Compute(
-            fp32=Q_(183, "TFLOP/s"),
-            tf32=Q_(671, "TFLOP/s"),
-            fp16=Q_(671, "TFLOP/s"),
-            bf16=Q_(671, "TFLOP/s"),
-            fp8=Q_(2517, "TFLOP/s"),
-            fp4=Q_(2517, "TFLOP/s"),
-            mxfp4=Q_(2517, "TFLOP/s"),
-        ),
+        compute=rates(fp32=183, tf32=671, fp16=671, bf16=671, fp8=2517, fp4=2517, mxfp4=2517),
         memory=Memory(capacity=Q_(144, "GiB"), bandwidth=Q_(4900, "GB/s")),
         tdp=Q_(1000, "W"),
         interconnect_bandwidth=Q_(1280, "GB/s"),
@@ -116,14 +96,7 @@ class AmazonIntel(Catalog):
         name="Intel Data Center GPU Max 1550",
         release_year=2023,
         generation="xe_hpc",
-        compute=Compute(
-            fp64=Q_(52.4, "TFLOP/s"),
-            fp32=Q_(52.4, "TFLOP/s"),
-            tf32=Q_(419.4, "TFLOP/s"),
-            fp16=Q_(838.9, "TFLOP/s"),
-            bf16=Q_(838.9, "TFLOP/s"),
-            int8=Q_(1677.7, "TOPS"),
-        ),
+        compute=rates(fp64=52.4, fp32=52.4, tf32=419.4, fp16=838.9, bf16=838.9, int8=1677.7),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3276.8, "GB/s")),
         tdp=Q_(600, "W"),
         host_bandwidth=Q_(64, "GB/s"),
@@ -143,7 +116,7 @@ class AmazonIntel(Catalog):
         name="Intel Gaudi 2",
         release_year=2022,
         generation="gaudi2",
-        compute=Compute(bf16=Q_(432, "TFLOP/s"), fp8=Q_(865, "TFLOP/s")),
+        compute=rates(bf16=432, fp8=865),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(2460, "GB/s")),
         tdp=Q_(600, "W"),
         interconnect_bandwidth=Q_(300, "GB/s"),
@@ -162,12 +135,7 @@ class AmazonIntel(Catalog):
         name="Intel Gaudi 3",
         release_year=2024,
         generation="gaudi3",
-        compute=Compute(
-            fp32=Q_(229, "TFLOP/s"),
-            tf32=Q_(459, "TFLOP/s"),
-            bf16=Q_(1677, "TFLOP/s"),
-            fp8=Q_(1677, "TFLOP/s"),
-        ),
+        compute=rates(fp32=229, tf32=459, bf16=1677, fp8=1677),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(3700, "GB/s")),
         tdp=Q_(900, "W"),
         interconnect_bandwidth=Q_(600, "GB/s"),

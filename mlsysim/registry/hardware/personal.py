@@ -1,8 +1,9 @@
 """More devices that people run models on at home: cards, laptops, and a processor alone."""
 
 from mlsysim.core.catalog import Catalog
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
+from mlsysim.registry.hardware.rates import rates
 
 __all__ = ["Personal"]
 
@@ -17,7 +18,7 @@ class Personal(Catalog):
     RTX_2070_Super = Accelerator(
         name="NVIDIA GeForce RTX 2070 SUPER",
         release_year=2019,
-        compute=Compute(fp32=Q_(9.06, "TFLOP/s"), fp16=Q_(36.2, "TFLOP/s")),
+        compute=rates(fp32=9.06, fp16=36.2),
         memory=Memory(capacity=Q_(8, "GiB"), bandwidth=Q_(448, "GB/s")),
         source=cite("rtx_2070_super"),
         field_sources={"compute": cite("assumption"), "memory": cite("assumption")},
@@ -28,9 +29,7 @@ class Personal(Catalog):
     RTX_3080_Ti = Accelerator(
         name="NVIDIA GeForce RTX 3080 Ti",
         release_year=2021,
-        compute=Compute(
-            fp32=Q_(34.1, "TFLOP/s"), fp16=Q_(68.2, "TFLOP/s"), bf16=Q_(68.2, "TFLOP/s")
-        ),
+        compute=rates(fp32=34.1, fp16=68.2, bf16=68.2),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(912, "GB/s")),
         source=cite("assumption"),
         estimated=frozenset({"compute", "memory", "release_year"}),
@@ -40,7 +39,7 @@ class Personal(Catalog):
     RTX_3090_Ti = Accelerator(
         name="NVIDIA GeForce RTX 3090 Ti",
         release_year=2022,
-        compute=Compute(fp32=Q_(40, "TFLOP/s"), fp16=Q_(80, "TFLOP/s"), bf16=Q_(80, "TFLOP/s")),
+        compute=rates(fp32=40, fp16=80, bf16=80),
         memory=Memory(
             capacity=Q_(24, "GB"), reported=Q_(24_564, "MiB"), bandwidth=Q_(1008, "GB/s")
         ),
@@ -58,12 +57,7 @@ class Personal(Catalog):
     RTX_4070_Super = Accelerator(
         name="NVIDIA GeForce RTX 4070 SUPER",
         release_year=2024,
-        compute=Compute(
-            fp32=Q_(35.5, "TFLOP/s"),
-            fp16=Q_(71, "TFLOP/s"),
-            bf16=Q_(71, "TFLOP/s"),
-            fp8=Q_(142, "TFLOP/s"),
-        ),
+        compute=rates(fp32=35.5, fp16=71, bf16=71, fp8=142),
         memory=Memory(capacity=Q_(12, "GiB"), bandwidth=Q_(504, "GB/s")),
         source=cite("rtx_4070_super"),
         field_sources={"compute": cite("assumption"), "memory": cite("assumption")},
@@ -74,14 +68,7 @@ class Personal(Catalog):
     RTX_5080 = Accelerator(
         name="NVIDIA GeForce RTX 5080",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(56.3, "TFLOP/s"),
-            fp16=Q_(112.6, "TFLOP/s"),
-            bf16=Q_(112.6, "TFLOP/s"),
-            fp8=Q_(225.1, "TFLOP/s"),
-            fp4=Q_(900, "TFLOP/s"),
-            mxfp4=Q_(900, "TFLOP/s"),
-        ),
+        compute=rates(fp32=56.3, fp16=112.6, bf16=112.6, fp8=225.1, fp4=900, mxfp4=900),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(960, "GB/s")),
         tdp=Q_(360, "W"),
         source=cite("rtx_5080"),
@@ -97,12 +84,7 @@ class Personal(Catalog):
     RTX_5880_Ada = Accelerator(
         name="NVIDIA RTX 5880 Ada Generation",
         release_year=2024,
-        compute=Compute(
-            fp32=Q_(69.3, "TFLOP/s"),
-            fp16=Q_(277, "TFLOP/s"),
-            bf16=Q_(277, "TFLOP/s"),
-            fp8=Q_(554, "TFLOP/s"),
-        ),
+        compute=rates(fp32=69.3, fp16=277, bf16=277, fp8=554),
         memory=Memory(capacity=Q_(48, "GiB"), bandwidth=Q_(960, "GB/s")),
         host_bandwidth=Q_(32, "GB/s"),
         source=cite("assumption"),
@@ -113,12 +95,7 @@ class Personal(Catalog):
     RTX_A4000 = Accelerator(
         name="NVIDIA RTX A4000",
         release_year=2021,
-        compute=Compute(
-            fp32=Q_(19.2, "TFLOP/s"),
-            fp16=Q_(76.7, "TFLOP/s"),
-            bf16=Q_(76.7, "TFLOP/s"),
-            int8=Q_(153.4, "TOPS"),
-        ),
+        compute=rates(fp32=19.2, fp16=76.7, bf16=76.7, int8=153.4),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(448, "GB/s")),
         tdp=Q_(140, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -133,12 +110,7 @@ class Personal(Catalog):
     RTX_A5000 = Accelerator(
         name="NVIDIA RTX A5000",
         release_year=2021,
-        compute=Compute(
-            fp32=Q_(27.8, "TFLOP/s"),
-            fp16=Q_(111.1, "TFLOP/s"),
-            bf16=Q_(111.1, "TFLOP/s"),
-            int8=Q_(222.2, "TOPS"),
-        ),
+        compute=rates(fp32=27.8, fp16=111.1, bf16=111.1, int8=222.2),
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(768, "GB/s")),
         tdp=Q_(230, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -153,12 +125,7 @@ class Personal(Catalog):
     RTX_A6000 = Accelerator(
         name="NVIDIA RTX A6000",
         release_year=2020,
-        compute=Compute(
-            fp32=Q_(38.7, "TFLOP/s"),
-            fp16=Q_(154.8, "TFLOP/s"),
-            bf16=Q_(154.8, "TFLOP/s"),
-            int8=Q_(309.7, "TOPS"),
-        ),
+        compute=rates(fp32=38.7, fp16=154.8, bf16=154.8, int8=309.7),
         memory=Memory(capacity=Q_(48, "GiB"), bandwidth=Q_(768, "GB/s")),
         tdp=Q_(300, "W"),
         interconnect_bandwidth=Q_(56.25, "GB/s"),
@@ -174,13 +141,7 @@ class Personal(Catalog):
     RTX_4000_Ada = Accelerator(
         name="NVIDIA RTX 4000 Ada Generation",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(26.7, "TFLOP/s"),
-            fp16=Q_(106.9, "TFLOP/s"),
-            bf16=Q_(106.9, "TFLOP/s"),
-            fp8=Q_(213.8, "TFLOP/s"),
-            int8=Q_(213.8, "TOPS"),
-        ),
+        compute=rates(fp32=26.7, fp16=106.9, bf16=106.9, fp8=213.8, int8=213.8),
         memory=Memory(capacity=Q_(20, "GiB"), bandwidth=Q_(360, "GB/s")),
         tdp=Q_(130, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -192,13 +153,7 @@ class Personal(Catalog):
     RTX_5000_Ada = Accelerator(
         name="NVIDIA RTX 5000 Ada Generation",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(65.3, "TFLOP/s"),
-            fp16=Q_(261, "TFLOP/s"),
-            bf16=Q_(261, "TFLOP/s"),
-            fp8=Q_(522, "TFLOP/s"),
-            int8=Q_(522, "TOPS"),
-        ),
+        compute=rates(fp32=65.3, fp16=261, bf16=261, fp8=522, int8=522),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(576, "GB/s")),
         tdp=Q_(250, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -211,13 +166,7 @@ class Personal(Catalog):
     RTX_6000_Ada = Accelerator(
         name="NVIDIA RTX 6000 Ada Generation",
         release_year=2022,
-        compute=Compute(
-            fp32=Q_(91.1, "TFLOP/s"),
-            fp16=Q_(364.2, "TFLOP/s"),
-            bf16=Q_(364.2, "TFLOP/s"),
-            fp8=Q_(728.5, "TFLOP/s"),
-            int8=Q_(728.5, "TOPS"),
-        ),
+        compute=rates(fp32=91.1, fp16=364.2, bf16=364.2, fp8=728.5, int8=728.5),
         memory=Memory(capacity=Q_(48, "GiB"), bandwidth=Q_(960, "GB/s")),
         tdp=Q_(300, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -232,15 +181,15 @@ class Personal(Catalog):
     RTX_PRO_6000_Workstation = Accelerator(
         name="NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(126, "TFLOP/s"),
-            tf32=Q_(251.9, "TFLOP/s"),
-            fp16=Q_(503.8, "TFLOP/s"),
-            bf16=Q_(503.8, "TFLOP/s"),
-            fp8=Q_(1007.6, "TFLOP/s"),
-            int8=Q_(1007.6, "TOPS"),
-            fp4=Q_(2015.2, "TFLOP/s"),
-            mxfp4=Q_(2015.2, "TFLOP/s"),
+        compute=rates(
+            fp32=126,
+            tf32=251.9,
+            fp16=503.8,
+            bf16=503.8,
+            fp8=1007.6,
+            int8=1007.6,
+            fp4=2015.2,
+            mxfp4=2015.2,
         ),
         memory=Memory(
             capacity=Q_(96, "GB"), bandwidth=Q_(1792, "GB/s"), reported=Q_(97_887, "MiB")
@@ -258,15 +207,15 @@ class Personal(Catalog):
     RTX_PRO_6000_Max_Q = Accelerator(
         name="NVIDIA RTX PRO 6000 Blackwell Max-Q",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(109.7, "TFLOP/s"),
-            tf32=Q_(219.5, "TFLOP/s"),
-            fp16=Q_(438.9, "TFLOP/s"),
-            bf16=Q_(438.9, "TFLOP/s"),
-            fp8=Q_(877.9, "TFLOP/s"),
-            int8=Q_(877.9, "TOPS"),
-            fp4=Q_(1755.7, "TFLOP/s"),
-            mxfp4=Q_(1755.7, "TFLOP/s"),
+        compute=rates(
+            fp32=109.7,
+            tf32=219.5,
+            fp16=438.9,
+            bf16=438.9,
+            fp8=877.9,
+            int8=877.9,
+            fp4=1755.7,
+            mxfp4=1755.7,
         ),
         memory=Memory(
             capacity=Q_(96, "GB"), bandwidth=Q_(1792, "GB/s"), reported=Q_(97_887, "MiB")
@@ -284,12 +233,7 @@ class Personal(Catalog):
     Arc_Pro_B60 = Accelerator(
         name="Intel Arc Pro B60",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(12.28, "TFLOP/s"),
-            fp16=Q_(98.3, "TFLOP/s"),
-            bf16=Q_(98.3, "TFLOP/s"),
-            int8=Q_(197, "TOPS"),
-        ),
+        compute=rates(fp32=12.28, fp16=98.3, bf16=98.3, int8=197),
         memory=Memory(capacity=Q_(24, "GiB"), bandwidth=Q_(456, "GB/s")),
         tdp=Q_(200, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -304,10 +248,7 @@ class Personal(Catalog):
     M1 = Accelerator(
         name="Apple M1 16GB",
         release_year=2020,
-        compute=Compute(
-            fp32=Q_(2.6, "TFLOP/s"),
-            fp16=Q_(2.6, "TFLOP/s"),
-        ),
+        compute=rates(fp32=2.6, fp16=2.6),
         memory=Memory(capacity=Q_(16, "GiB"), bandwidth=Q_(68.3, "GB/s")),
         source=cite("assumption"),
         estimated=frozenset({"compute", "memory", "release_year"}),
@@ -317,7 +258,7 @@ class Personal(Catalog):
     Arc_140V = Accelerator(
         name="Intel Arc Graphics 140V",
         release_year=2024,
-        compute=Compute(fp32=Q_(4, "TFLOP/s"), fp16=Q_(32, "TFLOP/s"), bf16=Q_(32, "TFLOP/s")),
+        compute=rates(fp32=4, fp16=32, bf16=32),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(136.5, "GB/s")),
         source=cite("lunar_lake"),
         field_sources={"compute": cite("assumption")},
@@ -328,9 +269,7 @@ class Personal(Catalog):
     M3_Pro = Accelerator(
         name="Apple M3 Pro 36GB",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(6.44, "TFLOP/s"), fp16=Q_(6.44, "TFLOP/s"), bf16=Q_(6.44, "TFLOP/s")
-        ),
+        compute=rates(fp32=6.44, fp16=6.44, bf16=6.44),
         memory=Memory(capacity=Q_(36, "GiB"), bandwidth=Q_(150, "GB/s")),
         source=cite("m3_pro"),
         field_sources={
@@ -345,7 +284,7 @@ class Personal(Catalog):
     M4_Pro = Accelerator(
         name="Apple M4 Pro 64GB",
         release_year=2024,
-        compute=Compute(fp32=Q_(8.6, "TFLOP/s"), fp16=Q_(8.6, "TFLOP/s"), bf16=Q_(8.6, "TFLOP/s")),
+        compute=rates(fp32=8.6, fp16=8.6, bf16=8.6),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(273, "GB/s")),
         source=cite("m4_pro"),
         field_sources={"compute": cite("assumption")},
@@ -356,9 +295,7 @@ class Personal(Catalog):
     M5_Pro = Accelerator(
         name="Apple M5 Pro 64GB",
         release_year=2026,
-        compute=Compute(
-            fp32=Q_(11.4, "TFLOP/s"), fp16=Q_(34.4, "TFLOP/s"), bf16=Q_(34.4, "TFLOP/s")
-        ),
+        compute=rates(fp32=11.4, fp16=34.4, bf16=34.4),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(307, "GB/s")),
         source=cite("m5_pro"),
         field_sources={"compute": cite("assumption")},
@@ -369,7 +306,7 @@ class Personal(Catalog):
     Ryzen_7_7840HS = Accelerator(
         name="AMD Ryzen 7 7840HS",
         release_year=2023,
-        compute=Compute(fp32=Q_(0.5, "TFLOP/s"), fp16=Q_(0.5, "TFLOP/s"), bf16=Q_(0.5, "TFLOP/s")),
+        compute=rates(fp32=0.5, fp16=0.5, bf16=0.5),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(89.6, "GB/s")),
         source=cite("ryzen_7840"),
         field_sources={"compute": cite("assumption"), "memory.capacity": cite("assumption")},

@@ -1,9 +1,10 @@
 """Workstation: machines for one developer."""
 
-from mlsysim.core.types import Accelerator, Compute, Memory, cite
+from mlsysim.core.types import Accelerator, Memory, cite
 from mlsysim.core.units import Q_
 from mlsysim.registry.hardware.games import Games
 from mlsysim.registry.hardware.personal import Personal
+from mlsysim.registry.hardware.rates import rates
 
 
 class Workstation(Games, Personal):
@@ -12,11 +13,7 @@ class Workstation(Games, Personal):
     MacBook_M3_Max = Accelerator(
         name="Apple MacBook Pro M3 Max 128GB",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(14.2, "TFLOP/s"),
-            fp16=Q_(14.2, "TFLOP/s"),
-            bf16=Q_(14.2, "TFLOP/s"),
-        ),
+        compute=rates(fp32=14.2, fp16=14.2, bf16=14.2),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         unit_price=Q_(5000, "USD"),
@@ -32,7 +29,7 @@ class Workstation(Games, Personal):
     M1_Max = Accelerator(
         name="Apple M1 Max 64GB",
         release_year=2021,
-        compute=Compute(fp32=Q_(10.4, "TFLOP/s"), fp16=Q_(10.4, "TFLOP/s")),
+        compute=rates(fp32=10.4, fp16=10.4),
         memory=Memory(capacity=Q_(64, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         source=cite("m1_max"),
@@ -48,9 +45,7 @@ class Workstation(Games, Personal):
     M2_Max = Accelerator(
         name="Apple M2 Max 96GB",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(13.6, "TFLOP/s"), fp16=Q_(13.6, "TFLOP/s"), bf16=Q_(13.6, "TFLOP/s")
-        ),
+        compute=rates(fp32=13.6, fp16=13.6, bf16=13.6),
         memory=Memory(capacity=Q_(96, "GiB"), bandwidth=Q_(400, "GB/s")),
         tdp=Q_(90, "W"),
         source=cite("m2_max"),
@@ -65,9 +60,7 @@ class Workstation(Games, Personal):
     M2_Ultra = Accelerator(
         name="Apple M2 Ultra 192GB",
         release_year=2023,
-        compute=Compute(
-            fp32=Q_(27.2, "TFLOP/s"), fp16=Q_(27.2, "TFLOP/s"), bf16=Q_(27.2, "TFLOP/s")
-        ),
+        compute=rates(fp32=27.2, fp16=27.2, bf16=27.2),
         memory=Memory(capacity=Q_(192, "GiB"), bandwidth=Q_(800, "GB/s")),
         tdp=Q_(180, "W"),
         source=cite("m2_ultra_m4_max"),
@@ -83,9 +76,7 @@ class Workstation(Games, Personal):
     M4_Max = Accelerator(
         name="Apple M4 Max 128GB",
         release_year=2024,
-        compute=Compute(
-            fp32=Q_(17.2, "TFLOP/s"), fp16=Q_(17.2, "TFLOP/s"), bf16=Q_(17.2, "TFLOP/s")
-        ),
+        compute=rates(fp32=17.2, fp16=17.2, bf16=17.2),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(546, "GB/s")),
         tdp=Q_(90, "W"),
         source=cite("m2_ultra_m4_max"),
@@ -101,14 +92,7 @@ class Workstation(Games, Personal):
     RTX_3090 = Accelerator(
         name="NVIDIA GeForce RTX 3090",
         release_year=2020,
-        compute=Compute(
-            fp32=Q_(35.6, "TFLOP/s"),
-            tf32=Q_(35.6, "TFLOP/s"),
-            fp16=Q_(71.2, "TFLOP/s"),
-            bf16=Q_(71.2, "TFLOP/s"),
-            int8=Q_(284.7, "TOPS"),
-            int4=Q_(569.4, "TOPS"),
-        ),
+        compute=rates(fp32=35.6, tf32=35.6, fp16=71.2, bf16=71.2, int8=284.7, int4=569.4),
         memory=Memory(capacity=Q_(24, "GB"), reported=Q_(24_576, "MiB"), bandwidth=Q_(936, "GB/s")),
         tdp=Q_(350, "W"),
         host_bandwidth=Q_(32, "GB/s"),
@@ -126,15 +110,15 @@ class Workstation(Games, Personal):
     RTX_4090 = Accelerator(
         name="NVIDIA GeForce RTX 4090",
         release_year=2022,
-        compute=Compute(
-            fp64=Q_(1.29, "TFLOP/s"),
-            fp32=Q_(82.58, "TFLOP/s"),
-            tf32=Q_(82.58, "TFLOP/s"),
-            fp16=Q_(165.2, "TFLOP/s"),
-            bf16=Q_(165.2, "TFLOP/s"),
-            fp8=Q_(330.3, "TFLOP/s"),
-            int8=Q_(660.6, "TOPS"),
-            int4=Q_(1321, "TOPS"),
+        compute=rates(
+            fp64=1.29,
+            fp32=82.58,
+            tf32=82.58,
+            fp16=165.2,
+            bf16=165.2,
+            fp8=330.3,
+            int8=660.6,
+            int4=1321,
         ),
         memory=Memory(
             capacity=Q_(24, "GB"), reported=Q_(24_564, "MiB"), bandwidth=Q_(1008, "GB/s")
@@ -154,15 +138,7 @@ class Workstation(Games, Personal):
     RTX_5090 = Accelerator(
         name="NVIDIA GeForce RTX 5090",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(104.8, "TFLOP/s"),
-            fp16=Q_(209.5, "TFLOP/s"),
-            bf16=Q_(209.5, "TFLOP/s"),
-            fp8=Q_(419, "TFLOP/s"),
-            int8=Q_(838, "TOPS"),
-            fp4=Q_(1676, "TFLOP/s"),
-            mxfp4=Q_(1676, "TFLOP/s"),
-        ),
+        compute=rates(fp32=104.8, fp16=209.5, bf16=209.5, fp8=419, int8=838, fp4=1676, mxfp4=1676),
         memory=Memory(
             capacity=Q_(32, "GB"), reported=Q_(32_607, "MiB"), bandwidth=Q_(1792, "GB/s")
         ),
@@ -181,14 +157,7 @@ class Workstation(Games, Personal):
     DGX_Spark = Accelerator(
         name="NVIDIA DGX Spark (GB10)",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(31, "TFLOP/s"),
-            fp16=Q_(125, "TFLOP/s"),
-            bf16=Q_(125, "TFLOP/s"),
-            fp8=Q_(250, "TFLOP/s"),
-            fp4=Q_(500, "TFLOP/s"),
-            mxfp4=Q_(500, "TFLOP/s"),
-        ),
+        compute=rates(fp32=31, fp16=125, bf16=125, fp8=250, fp4=500, mxfp4=500),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(273, "GB/s")),
         tdp=Q_(140, "W"),
         source=cite("dgx_spark"),
@@ -206,9 +175,7 @@ class Workstation(Games, Personal):
     Strix_Halo = Accelerator(
         name="AMD Ryzen AI Max+ 395 (Strix Halo) 128GB",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(29.7, "TFLOP/s"), fp16=Q_(59.4, "TFLOP/s"), bf16=Q_(59.4, "TFLOP/s")
-        ),
+        compute=rates(fp32=29.7, fp16=59.4, bf16=59.4),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(256, "GB/s")),
         tdp=Q_(120, "W"),
         source=cite("strix_halo"),
@@ -226,9 +193,7 @@ class Workstation(Games, Personal):
     M3_Ultra = Accelerator(
         name="Apple M3 Ultra 512GB",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(28.4, "TFLOP/s"), fp16=Q_(28.4, "TFLOP/s"), bf16=Q_(28.4, "TFLOP/s")
-        ),
+        compute=rates(fp32=28.4, fp16=28.4, bf16=28.4),
         memory=Memory(capacity=Q_(512, "GiB"), bandwidth=Q_(819, "GB/s")),
         tdp=Q_(200, "W"),
         source=cite("m3_ultra"),
@@ -244,9 +209,7 @@ class Workstation(Games, Personal):
     M5 = Accelerator(
         name="Apple M5 32GB",
         release_year=2025,
-        compute=Compute(
-            fp32=Q_(4.2, "TFLOP/s"), fp16=Q_(16.6, "TFLOP/s"), bf16=Q_(16.6, "TFLOP/s")
-        ),
+        compute=rates(fp32=4.2, fp16=16.6, bf16=16.6),
         memory=Memory(capacity=Q_(32, "GiB"), bandwidth=Q_(153, "GB/s")),
         tdp=Q_(25, "W"),
         source=cite("m5"),
@@ -259,9 +222,7 @@ class Workstation(Games, Personal):
     M5_Max = Accelerator(
         name="Apple M5 Max 128GB",
         release_year=2026,
-        compute=Compute(
-            fp32=Q_(22.8, "TFLOP/s"), fp16=Q_(68.8, "TFLOP/s"), bf16=Q_(68.8, "TFLOP/s")
-        ),
+        compute=rates(fp32=22.8, fp16=68.8, bf16=68.8),
         memory=Memory(capacity=Q_(128, "GiB"), bandwidth=Q_(614, "GB/s")),
         tdp=Q_(110, "W"),
         source=cite("m5_max"),
