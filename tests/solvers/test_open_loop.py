@@ -241,6 +241,8 @@ def test_a_decode_pool_makes_the_others():
     assert busy.request_capacity > both.request_capacity
     with pytest.raises(ConfigError, match="at least 2"):
         OpenLoopSolver.solve(arrival_rate=1, **LOAD | {"output_len": 1}, role="decode")
+    step = busy.explain("e2e_mean").roots["e2e_mean"]
+    assert step.value.to("ms").magnitude == pytest.approx(ms(busy.e2e_mean))
 
 
 def test_sequences_that_outgrow_the_cache_slow_each_other():

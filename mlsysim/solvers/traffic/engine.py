@@ -226,13 +226,13 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     c = i.calibration
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
-        nothing = 0 * prompts.prefill
+        nothing, single = 0 * prompts.prefill, prompts.prompts[0]  # 0 s, and a count of 1
         prompts = _Prompts(
             empty=served[0][0]["decode_latency"],
             prefill=nothing,
-            prompts=tuple(nothing + 1 for _ in prompts.prompts),
+            prompts=tuple(single for _ in prompts.prompts),
             reads=tuple(nothing for _ in prompts.reads),
-            seq_len=nothing + 1,
+            seq_len=single,
             attending=nothing,
         )
 
