@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
 from mlsysim.core.types import (
     SCHEDULES,
-    Experts,
     Fleet,
-    LatentAttention,
     Node,
     TransformerModel,
 )
@@ -191,7 +189,7 @@ def by_exchange(
     hidden = spread & interleaved & (rows["microbatch_count"] > 1)
     hidden &= shared["recompute"] != "full" and options.exchange_overlap is not None
     limited = (nodes > 1) & options.sends_by_node
-    blocks = [b.feed_forward for b in model.groups if isinstance(b.feed_forward, Experts)]
+    blocks = [group.experts for group in model.groups if group.experts is not None]
     most = np.min([block.most_nodes(nodes) + 0 * nodes for block in blocks], axis=0)
     for overlaps, by_node, sent in product((False, True), repeat=3):
         chosen = (hidden == overlaps) & (limited == by_node) & (spread == sent)
@@ -211,7 +209,7 @@ def by_exchange(
 
 def partial_recomputes(base: str, modules: Sequence[str], model: TransformerModel) -> list[str]:
     """Return the ways to recompute some modules besides `base`, the most of them first."""
-    latent = any(isinstance(kind, LatentAttention) for _, kind in model.attentions)
+    latent = any(kind.expands for _, kind in model.attentions)
     usable = [name for name in modules if latent or name != "mla_up"]
     chosen = [c for n in range(len(usable), 0, -1) for c in combinations(usable, n)]
     return ["+".join([*([] if base == "none" else [base]), *parts]) for parts in chosen]

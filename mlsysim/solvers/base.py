@@ -154,7 +154,7 @@ class Solver(Generic[I, R]):
         """Run the model on recorded numbers and return the derivation of its outputs."""
         inputs = cls.admit(given)
         model = cls.model(inputs)
-        with watching(__package__, model.__module__):
+        with watching(__package__, "mlsysim.core.types", model.__module__):
             outputs = model(inputs.recorded())
         return Derivation(outputs)
 

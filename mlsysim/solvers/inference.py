@@ -117,9 +117,9 @@ def inference_layer(
     split over the `tp` devices.
     """
     routed = {
-        position: routed_work(d, group.feed_forward, tokens, tp, plan)
+        position: routed_work(d, group.experts, tokens, tp, plan)
         for position, group in enumerate(model.groups)
-        if isinstance(group.feed_forward, Experts)
+        if group.experts is not None
     }
     return forward(d, model, tokens, context, 1, tp, 1, routed, decode)
 
@@ -169,9 +169,7 @@ def padding_flops(model: TransformerModel, plan: ExpertPlan, flops_per_mac: Valu
         return 0
     parts = []
     for group in model.groups:
-        block = group.feed_forward
-        if isinstance(block, Experts):
-            size = block.matrices * block.token_width(model.hidden_dim) * block.width
-            shards = plan.devices / plan.groups
-            parts.append(group.count * _padding(block, plan) * flops_per_mac * size / shards)
+        if (block := group.experts) is not None:
+            expert, shards = block.expert_parameters(model.hidden_dim), plan.devices / plan.groups
+            parts.append(group.count * _padding(block, plan) * flops_per_mac * expert / shards)
     return sum_of(parts) if parts else 0

@@ -6,24 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, is_zero, where
 from mlsysim.core.types import TransformerModel
-from mlsysim.core.types.attention import (
-    Attention,
-    AttentionKind,
-    LatentAttention,
-    LinearAttention,
-    TopKeys,
-)
-from mlsysim.core.types.layers import Experts, FeedForward, FeedForwardKind, LayerGroup
-from mlsysim.solvers.work import (
-    attention_share,
-    inner_width,
-    mean_over,
-    mean_over_attention,
-    state_flops,
-    sum_of,
-)
+from mlsysim.core.types.attention import AttentionKind
+from mlsysim.core.types.layers import Experts, FeedForwardKind, LayerGroup
+from mlsysim.solvers.work import mean_over, mean_over_attention, sum_of
 
 __all__ = [
     "Device",
@@ -143,23 +130,12 @@ def projections(
     d: Device, model: TransformerModel, a: AttentionKind, rows: Value, tp: Value
 ) -> Products:
     """Return the products for queries, keys, values and the output projection of attention."""
-    if isinstance(a, LatentAttention):
-        qkv = latent_projections(d, model, a, rows, tp)
-        gate = product(d, rows, model.hidden_dim, a.gate_width / tp, 1, d.product)
-        qkv = _where(a.gates > 0, qkv + gate, qkv)
-    elif isinstance(a, LinearAttention):
-        qkv = product(d, rows, model.hidden_dim, a.in_width / tp, 1, d.product)
-        gates = product(d, rows, a.gate_vector, a.gate_width / tp, 1, d.product)
-        qkv = _where(a.gate_vector > 0, qkv + gates, qkv)
-        output_gate = product(d, rows, a.output_gate_vector, a.width / tp, 1, d.product)
-        qkv = _where(a.output_gate_vector > 0, qkv + output_gate, qkv)
-    else:
-        columns = where(a.gates > 0, a.qkv_width + a.gate_width, a.qkv_width)
-        qkv = product(d, rows, model.hidden_dim, columns / tp, 1, d.product)
-    if isinstance(a, Attention | LatentAttention) and isinstance(a.reach, TopKeys):
-        indexed = qkv + index_projections(d, model, a, a.reach, rows, tp)
-        qkv = _where(a.reach.heads > 0, indexed, qkv)
-    return qkv + product(d, rows, a.width / tp, model.hidden_dim, 1, d.product)
+    first, *others = a.products(model.hidden_dim)
+    total = product(d, rows, first.inner, first.columns / tp, 1, d.product)
+    for each in others:
+        more = product(d, rows, each.inner, each.columns / tp, 1, d.product)
+        total = _where(each.present, total + more, total)
+    return total + product(d, rows, a.width / tp, model.hidden_dim, 1, d.product)
 
 
 def _where(condition: Value, one: Products, other: Products) -> Products:
@@ -169,43 +145,6 @@ def _where(condition: Value, one: Products, other: Products) -> Products:
         where(condition, one.memory, other.memory),
         where(condition, one.traffic, other.traffic),
     )
-
-
-def index_projections(
-    d: Device,
-    model: TransformerModel,
-    a: Attention | LatentAttention,
-    indexer: TopKeys,
-    rows: Value,
-    tp: Value,
-) -> Products:
-    """Return the products for the queries, the key and the weights of an indexer."""
-    hidden = model.hidden_dim
-    queries = indexer.heads * indexer.head_dim / tp
-    key_and_weights = (indexer.head_dim + indexer.heads) / tp
-    return product(d, rows, a.indexed_from(hidden), queries, 1, d.product) + product(
-        d, rows, hidden, key_and_weights, 1, d.product
-    )
-
-
-def latent_projections(
-    d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
-) -> Products:
-    """Return the products that compress tokens to latent vectors, and those that expand them."""
-    short = a.query_vector + a.latent_width
-    down = product(d, rows, model.hidden_dim, short / tp, 1, d.product)
-    return down + up_projections(d, model, a, rows, tp)
-
-
-def up_projections(
-    d: Device, model: TransformerModel, a: LatentAttention, rows: Value, tp: Value
-) -> Products:
-    """Return the products that expand latent vectors to queries, keys and values."""
-    own_heads = a.heads / tp
-    inner = a.query_inner(model.hidden_dim)
-    queries = product(d, rows, inner, own_heads * a.key_dim, 1, d.product)
-    keys_and_values = own_heads * (a.nope_dim + a.value_dim)
-    return queries + product(d, rows, a.kv_rank, keys_and_values, 1, d.product)
 
 
 @dataclass(frozen=True)
@@ -254,24 +193,13 @@ def attention_time(
     be any of them, and a kernel with `skips` = 1 leaves out positions that the token does not
     attend to.
     """
-    c = d.flops_per_mac
-    if isinstance(a, LinearAttention):
-        chunk = 0 if decode else minimum(a.chunk, context)
-        flops = tokens * state_flops(a, chunk, c) / tp
-        # A single token updates the states without a scan.
-        reached = d.attention_efficiency if decode else d.state_efficiency
-        return f.compute_time(flops, d.wide_rate, reached)
-    indexed, share = context, where(skips > 0, model.attended_fraction, 1)
-    if decode:
-        attended = context if a.reach is None else a.reach.attended(context)
-        flops = f.layer_score_flops(tokens, attended, a.heads, a.decode_dim, tp, 1, c)
+    everywhere, reached = model.attended_fraction, d.attention_efficiency
+    if decode:  # a single token updates states without a scan
+        flops = a.decode_flops(tokens, context, tp, d.flops_per_mac)
     else:
-        part = where(skips > 0, attention_share(model, a, context), 1)
-        flops = f.layer_score_flops(tokens, context, a.heads, a.head_dim, tp, part, c)
-        indexed = context * share
-    if isinstance(a.reach, TopKeys):
-        flops = flops + c * tokens * indexed * a.reach.heads * a.reach.head_dim / tp
-    return f.compute_time(flops, d.wide_rate, d.attention_efficiency)
+        flops = a.pass_flops(tokens, context, skips, everywhere, tp, d.flops_per_mac)
+        reached = d.state_efficiency if a.has_state else reached
+    return f.compute_time(flops, d.wide_rate, reached)
 
 
 def forward(
@@ -322,7 +250,7 @@ def _feed_forward(
 ) -> Products:
     """Return the products of a feed-forward block."""
     hidden = model.hidden_dim
-    if isinstance(b, FeedForward) or met is None:
+    if not isinstance(b, Experts) or met is None:
         return block(d, tokens, hidden, b.width, tp, b.matrices, 1, d.product)
     own = _of_experts(d, met)
     width = b.token_width(hidden)
@@ -374,7 +302,7 @@ def _traffic(
     traffic = f.elementwise_traffic(
         tokens,
         model.hidden_dim,
-        (matrices - 1) * inner_width(b),
+        (matrices - 1) * group.inner_width,
         tp,
         sequence_shards,
         # A layer with only one block has half of the norms and residuals.
@@ -382,20 +310,17 @@ def _traffic(
         d.ffn_bytes,
         d.cast_bytes,
     )
-    if met is not None and isinstance(b, Experts) and d.routing_bytes is not None:
+    if met is not None and group.experts is not None and d.routing_bytes is not None:
         traffic = traffic + f.routing_traffic(
             met.rows,
-            b.token_width(model.hidden_dim),
+            group.experts.token_width(model.hidden_dim),
             d.routing_bytes,
             d.cast_bytes,
-            where(b.biases > 0, d.bias_bytes, 0),
+            where(group.experts.biases > 0, d.bias_bytes, 0),
         )
     for a in group.attentions:
-        if isinstance(a, LinearAttention):
-            # The convolution reads and writes its channels; a gated norm reads the states' output
-            # and the gate, and writes its own output.
-            conv = where(a.conv_width > 1, 2 * a.conv_channels, 0)
-            traffic = traffic + tokens * d.activation_bytes * (conv + 3 * a.width) / tp
+        if not is_zero(a.streamed_width):
+            traffic = traffic + tokens * d.activation_bytes * a.streamed_width / tp
     return traffic
 
 

@@ -13,9 +13,7 @@ from mlsysim.core.types import (
     RECOMPUTE,
     Accelerator,
     Calibration,
-    Experts,
     Fleet,
-    LinearAttention,
     NetworkFabric,
     Node,
     Software,
@@ -300,8 +298,8 @@ def _nodes(row: Row, model: TransformerModel, fleet: Fleet, spread: int) -> int 
 
     A balanced gate distributes tokens without a router, and so without its groups.
     """
-    blocks = (group.feed_forward for group in model.groups)
-    grouped = any(isinstance(block, Experts) and block.groups > 1 for block in blocks)
+    blocks = [group.experts for group in model.groups if group.experts is not None]
+    grouped = any(block.groups > 1 for block in blocks)
     if not grouped or "balanced gate" not in row.text("note"):
         return None
     return spread // math.gcd(spread, fleet.node.accelerators_per_node)
@@ -342,8 +340,7 @@ def _recipe(row: Row, model: TransformerModel) -> Row:
     if generation is None or generation not in _USUAL:
         return row
     latest = re.search(r"FSDP\s*;", row.text("note")) is not None
-    kinds = [a for group in model.groups for a in group.attentions]
-    states = any(isinstance(a, LinearAttention) for a in kinds)
+    states = any(a.has_state for _, a in model.attentions)
     usual = _WITH_STATES if states else _USUAL[generation][latest]
     switches = zip(("graphs", "dispatch", "exchange_overlap"), usual, strict=True)
     return replace(row, cells={**row.cells, **dict(switches)})

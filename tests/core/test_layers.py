@@ -288,3 +288,24 @@ def test_sources_of_layers():
     assert model.source_of("hidden_dim") == CONFIG
     with pytest.raises(LookupError):
         model.source_of("stack[7].count")
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_matrices_add_up_to_parameters(name):
+    model = NETWORKS[name]
+    for group in model.groups:
+        # The kernels of a convolution are not matrices.
+        kernels = sum(
+            a.conv_width * a.conv_channels
+            for a in group.attentions
+            if isinstance(a, LinearAttention) and a.conv_width > 1
+        )
+        sizes = [m.count * m.rows * m.columns for m in group.matrices(model.hidden_dim)]
+        router = 0
+        if (block := group.experts) is not None:
+            expert = block.expert_matrix(model.hidden_dim)
+            assert expert.count * expert.rows * expert.columns == block.expert_parameters(
+                model.hidden_dim
+            )
+            router = model.hidden_dim * block.count
+        assert sum(sizes) + kernels + router == group.unrouted_parameters(model.hidden_dim)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from mlsysim import DistributedSolver, Fleet, Hardware, Models, ServingSolver, Systems
-from mlsysim.solvers.work import attention_parameters, kv_cache, token_flops
+from mlsysim.solvers.work import kv_cache, token_flops
 
 # Per layer, DeepSeek-V3 (128 heads) and Kimi K2 (64 heads), both 7,168 wide:
 # 7168 x 1536 + 1536 x 128 x 192 + 7168 x 576 + 512 x 128 x 256 + 128 x 128 x 7168
@@ -36,7 +36,7 @@ def solve(**plan):
 @names
 def test_parameters(name):
     model = Models[name]
-    assert attention_parameters(model, model.groups[0].attention) == PARAMETERS[name]
+    assert model.groups[0].attention_parameters(model.hidden_dim) == PARAMETERS[name]
     counted = dataclasses.replace(model, parameters=None)
     # What is stated has routers and norms too.
     assert counted.si("parameters") == pytest.approx(model.si("parameters"), rel=2e-4)

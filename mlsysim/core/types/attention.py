@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
 from mlsysim.core.numeric import Value, minimum, where
@@ -11,13 +13,16 @@ from mlsysim.core.numeric import Value, minimum, where
 __all__ = [
     "Attention",
     "AttentionKind",
+    "Cache",
+    "CacheBytes",
     "Chunks",
     "LatentAttention",
     "LinearAttention",
+    "Matrix",
+    "Product",
     "Reach",
     "SlidingWindow",
     "TopKeys",
-    "cached_elements",
     "unchecked",
 ]
 
@@ -29,6 +34,58 @@ def unchecked(kind: type[R], **numbers: Any) -> R:
     made = object.__new__(kind)
     made.__dict__.update(numbers)
     return made
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Equal matrices of a layer; if a layer has none, both sides are zero."""
+
+    rows: Value
+    columns: Value
+    count: Value = 1
+
+    @property
+    def sides(self) -> Value:
+        """Total of both sides over all of the matrices."""
+        return self.count * (self.rows + self.columns)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of all tokens with a matrix, or with several matrices that read the same input."""
+
+    inner: Value
+    columns: Value
+    present: Value = True
+    """Whether the layer has it."""
+
+
+@dataclass(frozen=True)
+class CacheBytes:
+    """Bytes of one element that a server keeps between tokens."""
+
+    keys: Value
+    """Of keys and values."""
+    state: Value
+    """Of the states of linear attention."""
+    convolution: Value
+    """Of earlier tokens that a convolution reads."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Cache of several sequences, in layers with one kind of attention."""
+
+    size: Value
+    """Bytes in all these layers, for all sequences."""
+    heads: Value
+    """Devices that can share it."""
+    read: Value
+    """Bytes of it that a decode step reads and writes."""
+    limit: Value = None
+    """Tokens up to which it grows: 0 for a state, `None` without a limit."""
+    divided: bool = False
+    """Whether ranks of decode context parallelism can divide its tokens."""
 
 
 @record
@@ -141,21 +198,231 @@ class TopKeys(Record):
         """Return the indexer's parameters, with queries computed from `query_dim` elements."""
         return query_dim * self.heads * self.head_dim + hidden_dim * (self.head_dim + self.heads)
 
+    def matrices(self, hidden_dim: Value, query_dim: Value) -> list[Matrix]:
+        """Return the indexer's matrices: for queries, the key, and a weight per head."""
+        width = self.heads * self.head_dim
+        hidden = where(width > 0, hidden_dim, 0)
+        return [
+            Matrix(where(width > 0, query_dim, 0), width),
+            Matrix(hidden, self.head_dim),
+            Matrix(hidden, self.heads),
+        ]
+
+    def products(self, hidden_dim: Value, query_dim: Value) -> list[Product]:
+        """Return the indexer's products: for queries, and for the key and the weights."""
+        some = self.heads > 0
+        return [
+            Product(query_dim, self.heads * self.head_dim, some),
+            Product(hidden_dim, self.head_dim + self.heads, some),
+        ]
+
+    def rating_flops(self, pairs: Value, flops_per_mac: Value) -> Value:
+        """Return the operations to score pairs of a token and a key that it may attend to."""
+        return flops_per_mac * self.heads * self.head_dim * pairs
+
 
 Reach = SlidingWindow | Chunks | TopKeys
 
 
-def _check_reach(owner: Attention | LatentAttention) -> None:
-    if owner.reach is not None and not isinstance(owner.reach, Reach):
-        raise ConfigError(
-            f"{type(owner).__name__}.reach must be a SlidingWindow, Chunks, TopKeys or None, got "
-            f"{shown(owner.reach)}",
-            argument="reach",
+class _Scores(Record):
+    """Attention that scores keys and caches them: what its kinds have in common."""
+
+    if TYPE_CHECKING:
+        reach: Reach | None
+        output_gate: bool
+
+        @property
+        def heads(self) -> Value: ...
+        @property
+        def kv_heads(self) -> Value: ...
+        @property
+        def head_dim(self) -> Value: ...
+        @property
+        def gates(self) -> Value: ...
+        @property
+        def gate_width(self) -> Value: ...
+        @property
+        def width(self) -> Value: ...
+        @property
+        def cached_heads(self) -> Value: ...
+        @property
+        def cached_dim(self) -> Value: ...
+        @property
+        def decode_dim(self) -> Value: ...
+        def indexed_from(self, hidden_dim: Value) -> Value: ...
+
+    has_state: ClassVar[bool] = False
+    """Whether a server keeps a state of constant size instead of a cache."""
+    expands: ClassVar[bool] = False
+    """Whether it expands latent vectors to heads."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, output_gate=bool)
+        if self.reach is not None and not isinstance(self.reach, Reach):
+            raise ConfigError(
+                f"{type(self).__name__}.reach must be a SlidingWindow, Chunks, TopKeys or None, "
+                f"got {shown(self.reach)}",
+                argument="reach",
+            )
+
+    @property
+    def indexer(self) -> TopKeys | None:
+        """The indexer that chooses the keys; `None` without one."""
+        return self.reach if isinstance(self.reach, TopKeys) else None
+
+    @property
+    def caches_whole(self) -> bool:
+        """Whether a server keeps keys and values of the whole context.
+
+        Ranks of decode context parallelism divide the tokens of such caches only. Each rank keeps
+        all of a window or a state.
+        """
+        return self.reach is None or self.reach.cached_whole
+
+    @property
+    def score_heads(self) -> Value:
+        """Heads with a matrix of scores."""
+        return self.heads
+
+    @property
+    def swapped_keys(self) -> tuple[Value, Value]:
+        """Heads of keys and values, and their width, as ranks swap heads for tokens."""
+        return self.kv_heads, self.head_dim
+
+    @property
+    def inner_width(self) -> Value:
+        """Total width of all tensors inside attention, over all heads."""
+        width = 2 * self.head_dim * (self.heads + self.kv_heads)
+        return where(self.gates > 0, width + self.gate_width, width)
+
+    @property
+    def streamed_width(self) -> Value:
+        """Elements per token that convolutions and gated norms read and write: none."""
+        return 0
+
+    def attended(self, context: Value) -> Value:
+        """Return the tokens that the newest token of a context attends to."""
+        return context if self.reach is None else self.reach.attended(context)
+
+    def share(self, seq_len: Value, everywhere: Value) -> Value:
+        """Return the mean share of a sequence that a token attends to; see `SlidingWindow`."""
+        return everywhere if self.reach is None else self.reach.share(seq_len, everywhere)
+
+    def score_flops(
+        self, layers: Value, seq_len: Value, everywhere: Value, flops_per_mac: Value
+    ) -> Value:
+        """Return the operations in the scores of a token of a sequence.
+
+        `everywhere` is the share of the sequence that it attends to without a limit: 1/2 if causal.
+        """
+        share = self.share(seq_len, everywhere)
+        score = f.attention_score_flops(
+            layers, self.heads, self.head_dim, seq_len, share, flops_per_mac
         )
+        if self.indexer is None:
+            return score
+        return score + layers * self.indexer.rating_flops(seq_len * everywhere, flops_per_mac)
+
+    def decode_score_flops(self, layers: Value, context: Value, flops_per_mac: Value) -> Value:
+        """Return the operations in scores to decode one token after a context."""
+        attended = self.attended(context)
+        score = f.attention_score_flops(
+            layers, self.heads, self.decode_dim, attended, 1, flops_per_mac
+        )
+        if self.indexer is None:
+            return score
+        return score + layers * self.indexer.rating_flops(context, flops_per_mac)
+
+    def pass_flops(
+        self,
+        tokens: Value,
+        context: Value,
+        skips: Value,
+        everywhere: Value,
+        tp_size: Value,
+        flops_per_mac: Value,
+    ) -> Value:
+        """Return the operations in scores of one layer on a device, in training and prefill.
+
+        A kernel with `skips` = 1 leaves out positions that a token does not attend to.
+        """
+        share = where(skips > 0, self.share(context, everywhere), 1)
+        flops = f.layer_score_flops(
+            tokens, context, self.heads, self.head_dim, tp_size, share, flops_per_mac
+        )
+        if self.indexer is None:
+            return flops
+        indexed = context * where(skips > 0, everywhere, 1)
+        return flops + tokens * self.indexer.rating_flops(indexed, flops_per_mac) / tp_size
+
+    def decode_flops(
+        self, tokens: Value, context: Value, tp_size: Value, flops_per_mac: Value
+    ) -> Value:
+        """Return the operations in scores of one layer on a device, in decode."""
+        attended = self.attended(context)
+        flops = f.layer_score_flops(
+            tokens, attended, self.heads, self.decode_dim, tp_size, 1, flops_per_mac
+        )
+        if self.indexer is None:
+            return flops
+        return flops + tokens * self.indexer.rating_flops(context, flops_per_mac) / tp_size
+
+    def cache(
+        self, layers: Value, sequences: Value, context: Value, each: CacheBytes
+    ) -> list[Cache]:
+        """Return the cache of sequences of this length, in a number of layers."""
+        cached = context if self.reach is None else self.reach.cached(context)
+        heads, width = self.cached_heads, self.cached_dim
+        size = f.kv_cache_size(layers, heads, width, sequences * cached, each.keys)
+        if self.indexer is None:
+            limit = None if self.caches_whole or self.reach is None else self.reach.tokens
+            return [Cache(size, heads, size, limit, self.caches_whole)]
+        # Each device scores all keys, so it holds all keys of the indexer.
+        attended = sequences * self.indexer.attended(context)
+        read = f.kv_cache_size(layers, heads, width, attended, each.keys)
+        keys = layers * sequences * context * self.indexer.head_dim * each.keys
+        return [Cache(size, heads, read, divided=self.caches_whole), Cache(keys, 1, keys)]
+
+    def passed_bytes(
+        self, tokens: Value, sequences: Value, shards: Value, element_bytes: Value
+    ) -> Value:
+        """Return the bytes that ranks that share sequences send each other: keys and values."""
+        layer = f.kv_cache_size(1, self.kv_heads, self.head_dim, tokens, element_bytes)
+        return f.kv_per_device(layer, shards, self.kv_heads)
+
+    def _complete(self, parameters: Value, hidden_dim: Value) -> Value:
+        """Add the parameters of a gate and of an indexer."""
+        gated = parameters + hidden_dim * self.gate_width
+        parameters = where(self.gates > 0, gated, parameters)
+        if self.indexer is None:
+            return parameters
+        return parameters + self.indexer.parameters(hidden_dim, self.indexed_from(hidden_dim))
+
+    def _with_indexer(self, matrices: list[Matrix], hidden_dim: Value) -> list[Matrix]:
+        if self.indexer is None:
+            return matrices
+        return matrices + self.indexer.matrices(hidden_dim, self.indexed_from(hidden_dim))
+
+    def _products_with_indexer(self, products: list[Product], hidden_dim: Value) -> list[Product]:
+        if self.indexer is None:
+            return products
+        return products + self.indexer.products(hidden_dim, self.indexed_from(hidden_dim))
+
+    def _all_kept(self, width: Value, narrow: Value) -> Value:
+        """Add what attention keeps around its heads for the backward pass."""
+        # The gate, and the output before it.
+        kept = where(self.gates > 0, width + 2 * self.gate_width, width)
+        # Attention keeps its output in 16 bits, and a product in 8 bits its own copy of it.
+        kept = kept + where(narrow < 1, narrow * self.width, 0)
+        if self.indexer is None:
+            return kept
+        index = self.indexer.heads * self.indexer.head_dim
+        return kept + (index + self.indexer.head_dim + self.indexer.heads)
 
 
 @record
-class Attention(Record):
+class Attention(_Scores):
     """Softmax attention: multi-head, grouped-query or multi-query.
 
     Attributes
@@ -180,8 +447,6 @@ class Attention(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, output_gate=bool)
-        _check_reach(self)
         if self.heads % self.kv_heads:
             raise ConfigError(
                 f"kv_heads = {self.kv_heads} must divide heads = {self.heads}",
@@ -227,14 +492,58 @@ class Attention(Record):
         """Return the width of what an indexer's queries are made of."""
         return hidden_dim
 
+    @property
+    def extra_parts(self) -> Value:
+        """Parts with their own kernels, in addition to those of plain attention."""
+        return 0 if self.indexer is None else where(self.indexer.heads > 0, 1, 0)
+
+    @property
+    def expansion_parameters(self) -> Value:
+        """Parameters that expand latent vectors to heads: none."""
+        return 0
+
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices."""
-        own = 2 * hidden_dim * self.head_dim * (self.heads + self.kv_heads)
-        return own + hidden_dim * self.gate_width + _indexer_parameters(self, hidden_dim)
+        plain = f.attention_parameters(hidden_dim, self.heads, self.kv_heads, self.head_dim)
+        return self._complete(plain, hidden_dim)
+
+    def matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return its matrices."""
+        plain = [
+            Matrix(hidden_dim, self.width),
+            Matrix(hidden_dim, self.kv_heads * self.head_dim, 2),
+            Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
+            Matrix(self.width, hidden_dim),
+        ]
+        return self._with_indexer(plain, hidden_dim)
+
+    def products(self, hidden_dim: Value) -> list[Product]:
+        """Return the products over the token, all but the output projection."""
+        columns = where(self.gates > 0, self.qkv_width + self.gate_width, self.qkv_width)
+        return self._products_with_indexer([Product(hidden_dim, columns)], hidden_dim)
+
+    def expansions(self, hidden_dim: Value) -> list[Product]:
+        """Return the products that expand latent vectors to heads: none."""
+        return []
+
+    def kept_width(self, narrow: Value, copies: Value) -> Value:
+        """Return the elements per token kept for the backward pass, split over tensor ranks.
+
+        `narrow` is the size of an element that a product keeps, divided by that of other elements.
+        `copies` is the number of tensor ranks that hold a norm's output.
+        """
+        width = f.kept_attention_width(self.heads, self.kv_heads, self.head_dim)
+        return self._all_kept(width, narrow)
+
+    def recomputed_width(
+        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
+    ) -> Value:
+        """Return the elements per token that norms and expansions of latent vectors recompute."""
+        return 0 * latent_share
 
 
 @record
-class LatentAttention(Record):
+class LatentAttention(_Scores):
     """Multi-head latent attention: keys and values of all heads come from one latent vector.
 
     In training and prefill, each head has its own keys and values. A server caches the latent
@@ -262,6 +571,9 @@ class LatentAttention(Record):
         Whether a gate as wide as all values, with its own matrix, scales the output (Kimi K3).
     """
 
+    expands: ClassVar[bool] = True
+    """Whether it expands latent vectors to heads."""
+
     query_rank: int | None = number(whole=True, default=None)
     kv_rank: int = number(whole=True)
     nope_dim: int = number(whole=True)
@@ -271,11 +583,6 @@ class LatentAttention(Record):
     value_dim: int = number(whole=True, default=None)
     reach: Reach | None = None
     output_gate: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, output_gate=bool)
-        _check_reach(self)
 
     @derived
     def gates(self) -> int:
@@ -340,20 +647,73 @@ class LatentAttention(Record):
         """Return the width of what an indexer's queries are made of."""
         return self.query_inner(hidden_dim)
 
+    @property
+    def extra_parts(self) -> Value:
+        """Parts with their own kernels, in addition to those of plain attention."""
+        return 1 if self.indexer is None else 1 + where(self.indexer.heads > 0, 1, 0)
+
+    @property
+    def expansion_parameters(self) -> Value:
+        """Parameters that expand latent vectors to heads."""
+        queries = self.query_vector * self.key_dim
+        return self.heads * (queries + self.kv_rank * (self.nope_dim + self.value_dim))
+
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices."""
-        queries = self.query_inner(hidden_dim) * self.heads * self.key_dim
-        down = hidden_dim * (self.query_vector + self.latent_width)
-        keys_and_values = self.kv_rank * self.heads * (self.nope_dim + self.value_dim)
-        output = (self.width + self.gate_width) * hidden_dim
-        index = _indexer_parameters(self, hidden_dim)
-        return queries + down + keys_and_values + output + index
+        compressed = f.latent_attention_parameters(
+            hidden_dim,
+            self.heads,
+            self.query_vector,
+            self.kv_rank,
+            self.nope_dim,
+            self.rope_dim,
+            self.value_dim,
+        )
+        direct = compressed + hidden_dim * self.heads * self.key_dim
+        return self._complete(where(self.query_vector > 0, compressed, direct), hidden_dim)
 
+    def matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return its matrices."""
+        latent = [
+            Matrix(where(self.query_vector > 0, hidden_dim, 0), self.query_vector),
+            Matrix(self.query_inner(hidden_dim), self.heads * self.key_dim),
+            Matrix(hidden_dim, self.latent_width),
+            Matrix(self.kv_rank, self.heads * (self.nope_dim + self.value_dim)),
+            Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
+            Matrix(self.width, hidden_dim),
+        ]
+        return self._with_indexer(latent, hidden_dim)
 
-def _indexer_parameters(attention: Attention | LatentAttention, hidden_dim: Value) -> Value:
-    if not isinstance(attention.reach, TopKeys):
-        return 0 * hidden_dim
-    return attention.reach.parameters(hidden_dim, attention.indexed_from(hidden_dim))
+    def products(self, hidden_dim: Value) -> list[Product]:
+        """Return the products over the token, all but the output projection."""
+        latent = [
+            Product(hidden_dim, self.query_vector + self.latent_width),
+            *self.expansions(hidden_dim),
+            Product(hidden_dim, self.gate_width, self.gates > 0),
+        ]
+        return self._products_with_indexer(latent, hidden_dim)
+
+    def expansions(self, hidden_dim: Value) -> list[Product]:
+        """Return the products that expand latent vectors to heads."""
+        return [
+            Product(self.query_inner(hidden_dim), self.heads * self.key_dim),
+            Product(self.kv_rank, self.heads * (self.nope_dim + self.value_dim)),
+        ]
+
+    def kept_width(self, narrow: Value, copies: Value) -> Value:
+        """Return the elements per token kept for the backward pass; see `Attention`."""
+        # Latent vectors before and after their norms, whole on each rank unless ranks split norms.
+        short = (1 + narrow) * self.query_vector + self.latent_width + narrow * self.kv_rank
+        heads = f.kept_latent_width(self.heads, self.key_dim, self.value_dim)
+        return self._all_kept(heads + short * copies, narrow)
+
+    def recomputed_width(
+        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
+    ) -> Value:
+        """Return the elements per token that norms and expansions of latent vectors recompute."""
+        short = narrow * (self.query_vector + self.kv_rank) * copies
+        heads = self.heads * (2 * self.key_dim + self.value_dim)
+        return norm_share * short + latent_share * heads
 
 
 @record
@@ -390,6 +750,19 @@ class LinearAttention(Record):
     chunk : int
         Tokens that training and prefill process together, as a small attention matrix.
     """
+
+    has_state: ClassVar[bool] = True
+    """Whether a server keeps a state of constant size instead of a cache."""
+    expands: ClassVar[bool] = False
+    """Whether it expands latent vectors to heads."""
+    indexer: ClassVar[None] = None
+    """The indexer that chooses keys: none."""
+    caches_whole: ClassVar[bool] = False
+    """Whether a server keeps keys and values of the whole context."""
+    extra_parts: ClassVar[int] = 1
+    """Parts with their own kernels, in addition to those of plain attention."""
+    expansion_parameters: ClassVar[int] = 0
+    """Parameters that expand latent vectors to heads: none."""
 
     heads: int = number(whole=True)
     key_heads: int = number(whole=True)
@@ -471,6 +844,39 @@ class LinearAttention(Record):
         """Elements of earlier tokens that the convolution keeps, for one sequence."""
         return (self.conv_width - 1) * self.conv_channels
 
+    @property
+    def cached_heads(self) -> Value:
+        """Heads whose states a server keeps."""
+        return self.heads
+
+    @property
+    def decode_dim(self) -> Value:
+        """Mean width of a key and a value."""
+        return (self.key_dim + self.value_dim) / 2
+
+    @property
+    def score_heads(self) -> Value:
+        """Heads with a matrix of scores: none."""
+        return 0 * self.heads
+
+    @property
+    def swapped_keys(self) -> tuple[Value, Value]:
+        """Heads of keys, and their width, as ranks swap heads for tokens."""
+        return self.key_heads, self.key_dim
+
+    @property
+    def inner_width(self) -> Value:
+        """Total width of all tensors inside attention, over all heads."""
+        return self.in_width + self.width
+
+    @property
+    def streamed_width(self) -> Value:
+        """Elements per token that the convolution and the gated norm read and write.
+
+        The norm reads the states' output and the gate, and writes its own output.
+        """
+        return where(self.conv_width > 1, 2 * self.conv_channels, 0) + 3 * self.width
+
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices and of the convolution."""
         return (
@@ -480,15 +886,95 @@ class LinearAttention(Record):
             + where(self.conv_width > 1, self.conv_width, 0) * self.conv_channels
         )
 
+    def matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return its matrices. One product computes everything that it needs from a token."""
+        gated, ranked = self.gate_vector > 0, self.output_gate_vector > 0
+        return [
+            Matrix(hidden_dim, self.in_width),
+            Matrix(self.width, hidden_dim),
+            Matrix(where(gated, self.gate_vector, 0), where(gated, self.gate_width, 0)),
+            Matrix(where(ranked, self.output_gate_vector, 0), where(ranked, self.width, 0)),
+        ]
+
+    def products(self, hidden_dim: Value) -> list[Product]:
+        """Return the products over the token, all but the output projection."""
+        return [
+            Product(hidden_dim, self.in_width),
+            Product(self.gate_vector, self.gate_width, self.gate_vector > 0),
+            Product(self.output_gate_vector, self.width, self.output_gate_vector > 0),
+        ]
+
+    def expansions(self, hidden_dim: Value) -> list[Product]:
+        """Return the products that expand latent vectors to heads: none."""
+        return []
+
+    def score_flops(
+        self, layers: Value, seq_len: Value, everywhere: Value, flops_per_mac: Value
+    ) -> Value:
+        """Return the operations in the states of a token of a sequence."""
+        return layers * self._state_flops(minimum(self.chunk, seq_len), flops_per_mac)
+
+    def decode_score_flops(self, layers: Value, context: Value, flops_per_mac: Value) -> Value:
+        """Return the operations in states to decode one token."""
+        return layers * self._state_flops(0, flops_per_mac)
+
+    def pass_flops(
+        self,
+        tokens: Value,
+        context: Value,
+        skips: Value,
+        everywhere: Value,
+        tp_size: Value,
+        flops_per_mac: Value,
+    ) -> Value:
+        """Return the operations in states of one layer on a device, in training and prefill."""
+        return tokens * self._state_flops(minimum(self.chunk, context), flops_per_mac) / tp_size
+
+    def decode_flops(
+        self, tokens: Value, context: Value, tp_size: Value, flops_per_mac: Value
+    ) -> Value:
+        """Return the operations in states of one layer on a device, in decode."""
+        return tokens * self._state_flops(0, flops_per_mac) / tp_size
+
+    def _state_flops(self, chunk: Value, flops_per_mac: Value) -> Value:
+        """Return the operations of a token in the states of one layer."""
+        chunk = where(self.key_dim > 0, chunk, 0)  # without states, there is no chunk to read
+        return f.linear_attention_flops(
+            self.heads, self.key_dim, self.value_dim, self.state_reads, chunk, flops_per_mac
+        )
+
+    def cache(
+        self, layers: Value, sequences: Value, context: Value, each: CacheBytes
+    ) -> list[Cache]:
+        """Return the states of sequences, in a number of layers, at any length."""
+        state = each.state * self.state_elements + each.convolution * self.conv_elements
+        size = layers * sequences * state
+        return [Cache(size, self.cached_heads, 2 * size, limit=0)]
+
+    def passed_bytes(
+        self, tokens: Value, sequences: Value, shards: Value, element_bytes: Value
+    ) -> Value:
+        """Return the bytes that ranks that share sequences send each other: states.
+
+        A rank passes on the state after its own tokens, whatever their number.
+        """
+        states = f.kv_per_device(self.state_elements, shards, self.heads)
+        return sequences * states * element_bytes
+
+    def kept_width(self, narrow: Value, copies: Value) -> Value:
+        """Return the elements per token kept for the backward pass; see `Attention`.
+
+        These are queries, keys, values and gates before the convolution, a low-rank gate, the
+        states' result, and the output. Kernels recompute the convolution's result and the states at
+        chunk boundaries.
+        """
+        return self.in_width + where(self.output_gate_vector > 0, 3, 2) * self.width
+
+    def recomputed_width(
+        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
+    ) -> Value:
+        """Return the elements per token that norms and expansions of latent vectors recompute."""
+        return 0 * latent_share
+
 
 AttentionKind = Attention | LatentAttention | LinearAttention
-
-
-def cached_elements(attention: AttentionKind | None, context: Value) -> Value:
-    """Return the elements that a layer caches per sequence."""
-    if attention is None or isinstance(attention, LinearAttention):
-        return 0
-    reach = attention.reach
-    tokens = context if reach is None else reach.cached(context)
-    keys = reach.head_dim if isinstance(reach, TopKeys) else 0
-    return tokens * (2 * attention.cached_heads * attention.cached_dim + keys)

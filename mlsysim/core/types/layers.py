@@ -9,14 +9,14 @@ from functools import reduce
 from operator import add
 from typing import Any, TypeGuard
 
+from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
 from mlsysim.core.numeric import Value, maximum, minimum, where
 from mlsysim.core.types.attention import (
-    Attention,
     AttentionKind,
     LatentAttention,
-    cached_elements,
+    Matrix,
     unchecked,
 )
 
@@ -60,13 +60,30 @@ class FeedForward(Record):
         """2, or 3 with a gate."""
         return 3 if self.gated else 2
 
+    @property
+    def inner_width(self) -> Value:
+        """Inner width that a token uses."""
+        return self.width
+
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices."""
-        return self.matrices * hidden_dim * self.width
+        return f.mlp_parameters(hidden_dim, self.width, self.matrices)
 
     def visited_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters that a token uses: all."""
         return self.parameters(hidden_dim)
+
+    def unrouted_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters other than those of experts: all."""
+        return self.parameters(hidden_dim)
+
+    def routed_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of experts: none."""
+        return 0 * hidden_dim
+
+    def common_matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return the matrices that every token uses."""
+        return [Matrix(hidden_dim, self.width, self.matrices)]
 
 
 @record
@@ -139,14 +156,24 @@ class Experts(Record):
         """Return the width of a token that is sent to an expert."""
         return where(self.latent_width > 0, self.latent_width, hidden_dim)
 
+    @property
+    def inner_width(self) -> Value:
+        """Inner width that a token uses."""
+        return self.per_token * self.width + self.shared_width
+
     def common_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of the shared expert and of the projections around experts."""
-        shared = self.matrices * hidden_dim * self.shared_width
-        return shared + 2 * hidden_dim * self.latent_width
+        shared = f.mlp_parameters(hidden_dim, self.shared_width, self.matrices)
+        around = 2 * hidden_dim * self.latent_width
+        return where(self.latent_width > 0, shared + around, shared)
 
     def expert_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of one expert."""
-        return self.matrices * self.token_width(hidden_dim) * self.width
+        return f.mlp_parameters(self.token_width(hidden_dim), self.width, self.matrices)
+
+    def routed_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of all experts."""
+        return self.count * self.expert_parameters(hidden_dim)
 
     def idle_parameters(self, hidden_dim: Value, biased: bool) -> Value:
         """Return the parameters of unvisited experts, with their biases or without.
@@ -159,13 +186,29 @@ class Experts(Record):
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of all its matrices, except the router's."""
-        experts = self.count * self.expert_parameters(hidden_dim)
-        return experts + self.common_parameters(hidden_dim)
+        return self.routed_parameters(hidden_dim) + self.common_parameters(hidden_dim)
 
     def visited_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters that a token uses."""
         experts = self.per_token * self.expert_parameters(hidden_dim)
         return experts + self.common_parameters(hidden_dim)
+
+    def unrouted_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters other than those of experts, including the router's."""
+        return self.common_parameters(hidden_dim) + hidden_dim * self.count
+
+    def common_matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return the matrices that every token uses, except the router."""
+        shared = where(self.shared_width > 0, hidden_dim, 0)
+        around = where(self.latent_width > 0, hidden_dim, 0)
+        return [
+            Matrix(shared, self.shared_width, self.matrices),
+            Matrix(around, self.latent_width, 2),
+        ]
+
+    def expert_matrix(self, hidden_dim: Value) -> Matrix:
+        """Return the matrices of one expert."""
+        return Matrix(self.token_width(hidden_dim), self.width, self.matrices)
 
 
 FeedForwardKind = FeedForward | Experts
@@ -369,20 +412,52 @@ class LayerGroup:
         both = (self.attention, self.parallel_attention)
         return tuple(a for a in both if a is not None)
 
-    def parameters(self, hidden_dim: Value) -> Value:
-        """Return the parameters of the matrices of one layer."""
-        parts = (*self.attentions, self.feed_forward)
-        return sum(part.parameters(hidden_dim) for part in parts if part is not None)
+    @property
+    def experts(self) -> Experts | None:
+        """The experts of its feed-forward block; `None` without any."""
+        return self.feed_forward if isinstance(self.feed_forward, Experts) else None
 
-    def cached_elements(self, context: Value) -> Value:
-        """Return the elements that one layer caches per sequence."""
-        return sum(cached_elements(a, context) for a in self.attentions)
+    @property
+    def inner_width(self) -> Value:
+        """Inner width of the feed-forward block that a token uses."""
+        return 0 if self.feed_forward is None else self.feed_forward.inner_width
+
+    def attention_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of all attention of one layer."""
+        parts = [a.parameters(hidden_dim) for a in self.attentions]
+        return reduce(add, parts) if parts else 0 * hidden_dim
+
+    def visited_parameters(self, hidden_dim: Value) -> Value:
+        """Return the feed-forward parameters that a token uses in one layer."""
+        block = self.feed_forward
+        return 0 * hidden_dim if block is None else block.visited_parameters(hidden_dim)
+
+    def routed_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of the experts of one layer."""
+        block = self.feed_forward
+        return 0 * hidden_dim if block is None else block.routed_parameters(hidden_dim)
+
+    def unrouted_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of one layer other than those of experts."""
+        attention, block = self.attention_parameters(hidden_dim), self.feed_forward
+        return attention if block is None else attention + block.unrouted_parameters(hidden_dim)
+
+    def parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters of the matrices of one layer, except the router's."""
+        attention, block = self.attention_parameters(hidden_dim), self.feed_forward
+        return attention if block is None else attention + block.parameters(hidden_dim)
+
+    def matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return the matrices of one layer other than those of experts and routers."""
+        block = self.feed_forward
+        common = [] if block is None else block.common_matrices(hidden_dim)
+        return [matrix for a in self.attentions for matrix in a.matrices(hidden_dim)] + common
 
     @property
     def plain(self) -> bool:
         """Whether a layer has a feed-forward block, and attention to all tokens."""
         a = self.attention
-        scores = isinstance(a, Attention | LatentAttention) and a.reach is None
+        scores = a is not None and a.caches_whole and a.indexer is None
         return scores and self.parallel_attention is None and self.feed_forward is not None
 
     @property

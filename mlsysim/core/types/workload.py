@@ -12,8 +12,8 @@ from mlsysim.core.fields import ReadOnlyMapping, Record, derived, number, quanti
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
+    CacheBytes,
     LatentAttention,
-    LinearAttention,
     unchecked,
 )
 from mlsysim.core.types.layers import (
@@ -360,9 +360,9 @@ class TransformerModel(Workload):
         """Parameters that a token uses: all except those of experts that it does not visit."""
         biased = self.field_sources.get("parameters") != _COUNTED
         idle = sum(
-            group.count * group.feed_forward.idle_parameters(self.hidden_dim, biased)
+            group.count * group.experts.idle_parameters(self.hidden_dim, biased)
             for group in self.groups
-            if isinstance(group.feed_forward, Experts)
+            if group.experts is not None
         )
         return cast(Quantity, fixed(Q_(self.si("parameters") - idle, "param")))
 
@@ -413,8 +413,7 @@ class TransformerModel(Workload):
             Bytes of one sequence.
         """
         each = find_precision(precision).si("bytes_per_element")
-        kept = sum(group.count * group.cached_elements(context) for group in self.groups)
-        return cast(Quantity, fixed(Q_(float(kept * each), "byte")))
+        return self._cached(context, CacheBytes(each, state=0, convolution=0))
 
     def state_bytes_per_sequence(self, precision: str) -> Quantity:
         """Return the size of linear attention's states per sequence, at any length; else zero.
@@ -435,13 +434,12 @@ class TransformerModel(Workload):
         each = find_precision(precision).si("bytes_per_element")
         stated = self.formats.state if self.formats else None
         state = each if stated is None else stated.si("bytes_per_element")
-        kept = sum(
-            group.count * (state * linear.state_elements + each * linear.conv_elements)
-            for group in self.groups
-            for linear in group.attentions
-            if isinstance(linear, LinearAttention)
-        )
-        return cast(Quantity, fixed(Q_(float(kept), "byte")))
+        return self._cached(0, CacheBytes(0, state, convolution=each))
+
+    def _cached(self, context: int, each: CacheBytes) -> Quantity:
+        """Return the cache of one sequence in all layers."""
+        caches = [part for n, a in self.attentions for part in a.cache(n, 1, context, each)]
+        return cast(Quantity, fixed(Q_(float(sum(part.size for part in caches)), "byte")))
 
     @derived
     def positions(self) -> float:

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, where
-from mlsysim.core.types.layers import Experts
+from mlsysim.core.types.attention import Matrix
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import (
-    Matrix,
     adapters_of,
-    common_matrices,
-    expert_matrices,
     mean_over,
-    own_attention_matrices,
     sum_of,
 )
 
@@ -98,13 +94,14 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
 
     moved = []
     for group in i.model.groups:
-        block = group.feed_forward
-        matrices = own_attention_matrices(i.model, group)
-        matrices = matrices + _directed(common_matrices(i.model, block))
+        hidden_dim, dense = i.model.hidden_dim, group.feed_forward
+        matrices = [matrix for a in group.attentions for matrix in a.matrices(hidden_dim)]
+        if dense is not None:
+            matrices += _directed(dense.common_matrices(hidden_dim))
         part = traffic(matrices, tokens, used)
-        if isinstance(block, Experts):
+        if (block := group.experts) is not None:
             visited = f.experts_visited(block.count, block.per_token, tokens / used)
-            experts = _directed(expert_matrices(i.model, block))
+            experts = _directed([block.expert_matrix(hidden_dim)])
             part = part + traffic(experts, block.per_token * tokens, used * visited)
         moved.append(part)
     streamed = f.memory_time(mean_over(i.model, moved) / i.tp_size, d.memory)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, floor, is_zero, maximum, where
-from mlsysim.core.types.attention import AttentionKind
+from mlsysim.core.types.attention import AttentionKind, Cache, CacheBytes
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.stages import fullest, most_layers
-from mlsysim.solvers.work import Cache, cache_of, divides_tokens, longest_context, sum_of
+from mlsysim.solvers.work import cache_bytes, sum_of
 
 __all__ = [
     "cache_parts",
@@ -22,18 +24,13 @@ __all__ = [
 
 def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
     """Return the cache of sequences of a given length, by kind of attention."""
-    return [
-        part
-        for layers, a in i.model.attentions
-        for part in _parts(i, a, layers, sequences, context)
-    ]
+    each = _element_bytes(i)
+    caches = [a.cache(layers, sequences, context, each) for layers, a in i.model.attentions]
+    return [part for parts in caches for part in parts]
 
 
-def _parts(
-    i: ServingInputs, a: AttentionKind, layers: Value, sequences: Value, context: Value
-) -> list[Cache]:
-    kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
-    return cache_of(i.model, a, layers, sequences, context, kv_bytes, state_bytes)
+def _element_bytes(i: ServingInputs) -> CacheBytes:
+    return cache_bytes(i.model, i.kv_precision.bytes_per_element, i.precision.training_bytes)
 
 
 def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
@@ -48,7 +45,9 @@ def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     if is_zero(i.pp_size - 1):
         return whole
     one_layer = {
-        id(a): sum_of([_own(i, p, p.size) for p in _parts(i, a, 1, sequences, context)])
+        id(a): sum_of(
+            [_own(i, p, p.size) for p in a.cache(1, sequences, context, _element_bytes(i))]
+        )
         for _, a in i.model.attentions
     }
 
@@ -83,7 +82,7 @@ def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
 
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
     """Return the bytes of a layer's cache that one device reads and writes per decode step."""
-    parts = _parts(i, a, 1, sequences, context)
+    parts = a.cache(1, sequences, context, _element_bytes(i))
     return sum_of([_own(i, part, part.read) for part in parts])
 
 
@@ -93,12 +92,40 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
     NaN if no cache grows with the context.
     """
     padding = f.block_padding(i.block_size)
-    if all(divides_tokens(a) for _, a in i.model.attentions):
+    if all(a.caches_whole for _, a in i.model.attentions):
         found = f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
         return maximum(0, floor(found - padding))
     room = share * (capacity - held) * i.attention_dp / most_layers(i)
-    kv_bytes, state_bytes = i.kv_precision.bytes_per_element, i.precision.training_bytes
-    found = longest_context(
-        i.model, room, i.batch_size, i.tp_size, kv_bytes, state_bytes, i.dcp_size
-    )
+    found = _longest_context(i, room)
     return where(found == found, maximum(0, floor(found - padding)), found)
+
+
+def _longest_context(i: ServingInputs, room: Value) -> Value:
+    """Return the tokens that each sequence may hold, given the memory for all caches.
+
+    NaN if no cache grows any further. Caches with a limited reach are full once the context is that
+    long. For each such limit, we compute the context that fits if the caches up to that limit are
+    full. The longest of these contexts is correct, because each of the others counts some full
+    caches as growing.
+    """
+    fixed, growing, limited = [0 * room], [], []
+    for part in cache_parts(i, i.batch_size, 1):
+        each = _own(i, part, part.size)
+        if part.limit is None:
+            growing.append(each)
+        elif is_zero(part.limit):
+            fixed.append(each)
+        else:
+            limited.append((part.limit, each))
+    room = room - sum_of(fixed)
+    if not growing and not limited:
+        return where(room >= 0, math.nan * i.batch_size, 0 * i.batch_size)
+    whole = sum_of([*growing, *(each for _, each in limited)])
+    longest = maximum(0, room / whole)
+    for limit, _ in limited:
+        full = sum_of([where(other <= limit, other * each, 0) for other, each in limited])
+        rest = sum_of([*growing, *(where(other <= limit, 0, each) for other, each in limited)])
+        grows = rest > 0
+        fits = (room - full) / where(grows, rest, 1)
+        longest = maximum(longest, where(grows, fits, where(room >= full, math.inf, 0)))
+    return where(longest == math.inf, math.nan * i.batch_size, longest)

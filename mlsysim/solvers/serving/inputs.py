@@ -42,7 +42,6 @@ from mlsysim.solvers.context import within_context
 from mlsysim.solvers.inference import InferenceInputs
 from mlsysim.solvers.signatures import defaults_of, fields_of, marked
 from mlsysim.solvers.tower import IMAGE_RULES
-from mlsysim.solvers.work import divides_tokens
 
 __all__ = [
     "FORMATS",
@@ -479,7 +478,7 @@ def _without_textbook(i: ServingInputs) -> str:
 
 def _divided_heads(i: ServingInputs) -> list[Value]:
     """Return the cached heads of each kind of attention whose tokens ranks can divide."""
-    return [a.cached_heads for _, a in i.model.attentions if divides_tokens(a)]
+    return [a.cached_heads for _, a in i.model.attentions if a.caches_whole]
 
 
 def _copies_to_divide(i: ServingInputs) -> Any:

@@ -8,7 +8,7 @@ from mlsysim.core.types import NetworkFabric
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import divides_tokens, group_bandwidth, mean_over, mean_over_attention
+from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention
 
 __all__ = [
     "communication",
@@ -48,8 +48,7 @@ def communication(i: ServingInputs, own: Value, every: Value) -> Value:
     parts = []
     for group in i.model.groups:
         usual = group.blocks / 2 * per_layer * reduced
-        block = group.feed_forward
-        if isinstance(block, Experts):
+        if (block := group.experts) is not None:
             dispatch, combine = exchange_times(i, i.links, block, every)
             exchanged = usual - per_layer / 2 * reduced + (dispatch + combine)
             usual = where(i.attention_dp > 1, exchanged, usual)
@@ -85,7 +84,7 @@ def context_exchange(i: ServingInputs, tokens: Value) -> Value:
     bandwidth, overhead = _collective(i, i.links, i.dcp_size)
 
     def each(a: AttentionKind) -> Value:
-        if not divides_tokens(a):
+        if not a.caches_whole:
             return 0 * overhead
         return f.partial_attention_time(
             tokens,

@@ -11,9 +11,6 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
 from mlsysim.core.types.attention import (
     AttentionKind,
-    LatentAttention,
-    LinearAttention,
-    TopKeys,
 )
 from mlsysim.solvers.inference import (
     ExpertPlan,
@@ -43,7 +40,6 @@ from mlsysim.solvers.work import (
     decode_score_flops,
     expert_bytes,
     expert_parameters,
-    inner_width,
     mean_over_attention,
     mixed_layers,
     stored_weights,
@@ -387,11 +383,11 @@ def _workspace(i: ServingInputs) -> Value:
     """Return the memory that one device keeps for the activations of the largest pass."""
     inside, widest = 0, 0
     for _, a in i.model.attentions:
-        inside = maximum(inside, _attention_width(a))
+        inside = maximum(inside, a.inner_width)
     for group in i.model.groups:
         block = group.feed_forward
         if block is not None:
-            width = where(group.count > 0, block.matrices * inner_width(block), 0)
+            width = where(group.count > 0, block.matrices * group.inner_width, 0)
             widest = maximum(widest, width)
     return f.pass_workspace(
         pass_budget(i),
@@ -401,14 +397,6 @@ def _workspace(i: ServingInputs) -> Value:
         i.tp_size,
         i.precision.training_bytes,
     )
-
-
-def _attention_width(a: AttentionKind) -> Value:
-    """Return the total width of all tensors inside attention, over all heads."""
-    if isinstance(a, LinearAttention):
-        return a.in_width + a.width
-    width = 2 * a.head_dim * (a.heads + a.kv_heads)
-    return where(a.gates > 0, width + a.gate_width, width)
 
 
 @dataclass(frozen=True)
@@ -451,7 +439,7 @@ def _fixed(i: ServingInputs, layer: Value, more: Value = 1) -> Value:
     Experts and further parts of attention add their shares of it `more` times.
     """
     c, share = i.calibration, mixed_layers(i.model) / i.model.layers
-    parts = mean_over_attention(i.model, _parts)
+    parts = mean_over_attention(i.model, lambda a: a.extra_parts)
     added = share * i.expert_overhead + parts * c.attention_overhead
     return by_blocks(i.model, layer) + more * added * layer
 
@@ -459,14 +447,6 @@ def _fixed(i: ServingInputs, layer: Value, more: Value = 1) -> Value:
 def _fixed_prefill(i: ServingInputs) -> Value:
     """Return the fixed time of a mean layer of a prefill pass."""
     return _fixed(i, i.calibration.prompt_overhead, i.calibration.prompt_parts)
-
-
-def _parts(a: AttentionKind) -> Value:
-    """Return how many parts attention has beyond those of plain attention."""
-    if isinstance(a, LinearAttention):
-        return 1
-    indexer = where(a.reach.heads > 0, 1, 0) if isinstance(a.reach, TopKeys) else 0
-    return isinstance(a, LatentAttention) + indexer
 
 
 def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:

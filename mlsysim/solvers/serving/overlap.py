@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_zero, where
-from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.inference import ExpertPlan, routed_work
 from mlsysim.solvers.layer import Device, beside_exchange
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -31,13 +30,12 @@ def hidden_exchange(
     their way. Within a single batch, shared experts run while tokens are sent, and the experts'
     last product runs while its first results are sent back.
     """
-    experts = any(isinstance(group.feed_forward, Experts) for group in i.model.groups)
+    experts = any(group.experts is not None for group in i.model.groups)
     if i.links is None or not experts or is_zero(i.overlap_batches):
         return 0
     hidden: list[Value] = []
     for group in i.model.groups:
-        block = group.feed_forward
-        if not isinstance(block, Experts):
+        if (block := group.experts) is None:
             hidden.append(None)
             continue
         dispatch, combine = exchange_times(i, i.links, block, plan.tokens)

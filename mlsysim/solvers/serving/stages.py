@@ -7,17 +7,9 @@ from functools import lru_cache
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_zero, maximum, tabulated, where
-from mlsysim.core.types.layers import Experts, LayerGroup
 from mlsysim.solvers.runs import layer_runs, layers_within
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import (
-    common_parameters,
-    expert_bytes,
-    of_expert,
-    own_attention_parameters,
-    stated_bytes,
-    sum_of,
-)
+from mlsysim.solvers.work import expert_bytes, stated_bytes, sum_of
 
 __all__ = ["fullest", "most_layers", "stage_weights"]
 
@@ -82,7 +74,7 @@ def stage_weights(i: ServingInputs, weights: Value) -> Value:
     """
     model, stored = i.model, i.weight_precision
     per_expert = expert_bytes(model, stored) * (1 + i.redundant_experts / model.experts)
-    experts = [_experts(i, group) for group in model.groups]
+    experts = [group.routed_parameters(model.hidden_dim) for group in model.groups]
     all_experts = sum_of([group.count * n for group, n in zip(model.groups, experts, strict=True)])
     common = weights - expert_bytes(model, stored) * all_experts
     tables = f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables)
@@ -90,7 +82,7 @@ def stage_weights(i: ServingInputs, weights: Value) -> Value:
     tables = tables * (
         wide if model.formats is None else stated_bytes(model.formats.embeddings, wide)
     )
-    parts = [_common(i, group) for group in model.groups]
+    parts = [group.unrouted_parameters(model.hidden_dim) for group in model.groups]
     every = sum_of([group.count * part for group, part in zip(model.groups, parts, strict=True)])
 
     def size(layers: list[Value], end: Value) -> Value:
@@ -101,22 +93,3 @@ def stage_weights(i: ServingInputs, weights: Value) -> Value:
         return dense + per_expert * own / i.stage_devices
 
     return fullest(i, size)
-
-
-def _experts(i: ServingInputs, group: LayerGroup) -> Value:
-    """Return the parameters of the experts of one layer."""
-    block = group.feed_forward
-    if not isinstance(block, Experts):
-        return 0 * i.model.hidden_dim
-    return block.count * of_expert(i.model, block)
-
-
-def _common(i: ServingInputs, group: LayerGroup) -> Value:
-    """Return the parameters of one layer without its experts."""
-    block, width = group.feed_forward, i.model.hidden_dim
-    attention = own_attention_parameters(i.model, group)
-    if block is None:
-        return attention
-    if isinstance(block, Experts):
-        return attention + common_parameters(i.model, block) + width * block.count
-    return attention + f.mlp_parameters(width, block.width, block.matrices)

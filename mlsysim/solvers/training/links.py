@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, minimum, where
-from mlsysim.core.types.attention import AttentionKind, LinearAttention
-from mlsysim.core.types.layers import Experts
+from mlsysim.core.types.attention import AttentionKind
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
 from mlsysim.solvers.work import (
@@ -119,8 +118,7 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
     each = i.recompute.all_reduces_per_layer
     parts = []
     for group in i.model.groups:
-        block = group.feed_forward
-        if isinstance(block, Experts):
+        if (block := group.experts) is not None:
             whole = (w.expert_group <= i.ep_size) & (block.shared_width == 0)
             if group.attention is None:
                 parts.append(each * where(whole, 0, 1 / 2))
@@ -164,12 +162,12 @@ def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     After a swap of heads a rank holds fewer heads of more tokens. Linear attention passes on the
     state after its own tokens, whatever their number.
     """
-    swap, each = i.swap_size, i.precision.training_bytes
-    if isinstance(a, LinearAttention):
-        states = f.kv_per_device(a.state_elements, i.tp_size * swap, a.heads)
-        return w.own_sequences * i.cp_size * states * each
-    layer = f.kv_cache_size(1, a.kv_heads, a.head_dim, w.own_tokens * swap, each)
-    return f.kv_per_device(layer, i.tp_size * swap, a.kv_heads)
+    return a.passed_bytes(
+        w.own_tokens * i.swap_size,
+        w.own_sequences * i.cp_size,
+        i.tp_size * i.swap_size,
+        i.precision.training_bytes,
+    )
 
 
 def _context_times(
@@ -192,9 +190,8 @@ def _context_times(
         return where(gathers, gathered, in_turn)
 
     # Heads are swapped before attention and back after it, in each pass.
-    keys = (a.key_heads, a.key_dim) if isinstance(a, LinearAttention) else (a.kv_heads, a.head_dim)
     size = f.head_swap_size(
-        w.own_tokens, a.width, *keys, i.tp_size, swap, i.precision.training_bytes
+        w.own_tokens, a.width, *a.swapped_keys, i.tp_size, swap, i.precision.training_bytes
     )
     near = near_ranks(i, swap, i.tp_size)
     swapped = (2 + again) * f.node_all_to_all_time(
@@ -243,8 +240,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     local = _among(i, links, near)
     exchanges = []
     for group in i.model.groups:
-        block = group.feed_forward
-        if not isinstance(block, Experts):
+        if (block := group.experts) is None:
             continue
         visits = block.per_token
         # Experts in a narrower space receive and return tokens of that width.

@@ -7,24 +7,14 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
-from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention, TopKeys
-from mlsysim.core.types.layers import Experts, LayerGroup
+from mlsysim.core.types.attention import AttentionKind
+from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.tower import tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import context_memory
 from mlsysim.solvers.training.stages import arranged
 from mlsysim.solvers.training.work import Work, recomputed_share
-from mlsysim.solvers.work import (
-    adapters_of,
-    attention_parameters,
-    common_parameters,
-    expert_parameters,
-    inner_width,
-    of_expert,
-    own_attention_parameters,
-    sum_of,
-    tower_parameters,
-)
+from mlsysim.solvers.work import adapters_of, expert_parameters, sum_of, tower_parameters
 
 __all__ = ["training_memory"]
 
@@ -166,14 +156,11 @@ def _in_flight(i: TrainingInputs, stage: Value) -> Value:
 
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     """Return the parameters and activations of a group's layer."""
-    width, block = i.model.hidden_dim, group.feed_forward
-    narrow = _narrow(i)
-    parts = tuple(attention_parameters(i.model, a) for a in group.attentions)
-    attention = own_attention_parameters(i.model, group)
-    if isinstance(block, Experts):
-        mlp, shared = of_expert(i.model, block), common_parameters(i.model, block)
-        router = width * block.count
-        common, experts, buffered = attention + shared + router, block.count * mlp, mlp + shared
+    width, narrow = i.model.hidden_dim, _narrow(i)
+    parts = tuple(a.parameters(width) for a in group.attentions)
+    common, experts = group.unrouted_parameters(width), group.routed_parameters(width)
+    if (block := group.experts) is not None:
+        buffered = block.expert_parameters(width) + block.common_parameters(width)
         visits = i.capacity_factor * block.per_token
         sent = block.token_width(width)
         # The copy of a token and the product of gate and input are inputs of products.
@@ -183,20 +170,19 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         # Tokens in a narrower space are kept before dispatch and after the sum.
         kept_width = where(block.latent_width > 0, kept + 2 * block.latent_width, kept)
         gradient_width = f.backward_width(visits, sent, block.width, block.matrices)
-    elif block is not None:
-        mlp = f.mlp_parameters(width, block.width, block.matrices)
-        common, experts, buffered = attention + mlp, 0 * mlp, mlp
-        kept_width = (block.matrices - 1 + narrow) * block.width
-        gradient_width = f.backward_width(1, width, block.width, block.matrices)
+    elif (dense := group.feed_forward) is not None:
+        buffered = dense.parameters(width)
+        kept_width = (dense.matrices - 1 + narrow) * dense.inner_width
+        gradient_width = f.backward_width(1, width, dense.inner_width, dense.matrices)
     else:
-        common, experts, buffered = attention, 0 * attention, 0 * attention
-        kept_width, gradient_width = 0 * width, width
+        buffered, kept_width, gradient_width = 0 * width, 0 * width, width
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     again = i.recompute
-    dropped = again.activation_share * narrow * inner_width(block)
+    copies = i.tp_size / w.sequence_shards
+    dropped = again.activation_share * narrow * group.inner_width
     for a in group.attentions:
-        dropped = dropped + _dropped_attention_width(i, w, a)
+        dropped = dropped + a.recomputed_width(narrow, copies, again.norm_share, again.latent_share)
     selected = _activations(i, w, group, kept_width, again.kept_scores) - f.recomputed_memory(
         w.own_tokens,
         width,
@@ -227,8 +213,8 @@ def _activations(
     kept: Value = 0
     copied: Value = 0
     for a in group.attentions:
-        heads = heads + (0 if isinstance(a, LinearAttention) else a.heads)
-        kept = kept + _kept_attention_width(i, w, a)
+        heads = heads + a.score_heads
+        kept = kept + a.kept_width(_narrow(i), i.tp_size / w.sequence_shards)
         copied = copied + f.copied_context_width(a.width, i.swap_size)
     return f.activation_memory_per_layer(
         w.own_tokens,
@@ -254,41 +240,6 @@ def _activations(
 def _narrow(i: TrainingInputs) -> Value:
     """Return the size of an element that a product keeps, divided by that of other elements."""
     return i.kept_bytes / i.precision.training_bytes
-
-
-def _kept_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the elements per token that attention keeps, split over tensor ranks."""
-    narrow = _narrow(i)
-    if isinstance(a, LinearAttention):
-        # Queries, keys, values and gates before the convolution, a low-rank gate, the states'
-        # result, and the output. Kernels recompute the convolution's result and the states at chunk
-        # boundaries.
-        return a.in_width + where(a.output_gate_vector > 0, 3, 2) * a.width
-    if isinstance(a, LatentAttention):
-        # Latent vectors before and after their norms, whole on each rank unless ranks split norms.
-        short = (1 + narrow) * a.query_vector + a.latent_width + narrow * a.kv_rank
-        heads = f.kept_latent_width(a.heads, a.key_dim, a.value_dim)
-        plain = heads + short * i.tp_size / w.sequence_shards
-    else:
-        plain = f.kept_attention_width(a.heads, a.kv_heads, a.head_dim)
-    # The gate, and the output before it.
-    kept = where(a.gates > 0, plain + 2 * a.gate_width, plain)
-    # Attention keeps its output in 16 bits, and a product in 8 bits its own copy of it.
-    kept = kept + where(narrow < 1, narrow * a.width, 0)
-    if isinstance(a.reach, TopKeys):
-        index = a.reach.heads * a.reach.head_dim + a.reach.head_dim + a.reach.heads
-        kept = kept + index
-    return kept
-
-
-def _dropped_attention_width(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the elements per token of latent attention that are recomputed."""
-    again = i.recompute
-    if not isinstance(a, LatentAttention):
-        return 0 * again.latent_share
-    short = _narrow(i) * (a.query_vector + a.kv_rank) * i.tp_size / w.sequence_shards
-    heads = a.heads * (2 * a.key_dim + a.value_dim)
-    return again.norm_share * short + again.latent_share * heads
 
 
 def _held(

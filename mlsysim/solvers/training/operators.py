@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
-from mlsysim.core.types.attention import AttentionKind, LatentAttention, LinearAttention
+from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.layer import (
     Device,
@@ -20,7 +20,6 @@ from mlsysim.solvers.layer import (
     forward,
     head,
     product,
-    up_projections,
 )
 from mlsysim.solvers.power import flops_share, within_peak
 from mlsysim.solvers.tower import tower_of, tower_pass
@@ -50,10 +49,10 @@ from mlsysim.solvers.training.work import (
 from mlsysim.solvers.work import (
     adapters_of,
     by_blocks,
-    inner_width,
     mean_over,
     mean_over_attention,
     mixed_layers,
+    sum_of,
 )
 
 __all__ = ["operator_step"]
@@ -390,17 +389,15 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         i.tp_size,
         shards,
         {
-            position: _experts(i, d, group.feed_forward, tokens)
+            position: _experts(i, d, group.experts, tokens)
             for position, group in enumerate(i.model.groups)
-            if isinstance(group.feed_forward, Experts)
+            if group.experts is not None
         },
     )
 
     def scores(a: AttentionKind) -> Value:
-        heads = 0 * a.heads if isinstance(a, LinearAttention) else a.heads
-        return f.score_traffic(
-            sequences, heads, i.seq_len, i.tp_size, i.attention.written_scores, i.score_bytes
-        )
+        written, each = i.attention.written_scores, i.score_bytes
+        return f.score_traffic(sequences, a.score_heads, i.seq_len, i.tp_size, written, each)
 
     score = f.memory_time(mean_over_attention(i.model, scores), d.memory)
     again = i.recompute.matrix_share
@@ -446,15 +443,22 @@ def _modules_again(
     # Two norms read and write the residual stream. A nonlinearity reads its input, including the
     # gate, and writes its output.
     norms = by_blocks(model, 4 * model.hidden_dim / sequence_shards)
-    blocks = [group.feed_forward for group in model.groups]
-    inner = mean_over(model, [0 if b is None else b.matrices * inner_width(b) for b in blocks])
+    inner = mean_over(
+        model,
+        [
+            0 if group.feed_forward is None else group.feed_forward.matrices * group.inner_width
+            for group in model.groups
+        ],
+    )
     elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
     streams = f.memory_time(tokens * d.activation_bytes * elements, d.memory)
 
     def heads(a: AttentionKind) -> Value:
-        if not isinstance(a, LatentAttention):
-            return 0 * streams
-        return again.latent_share * up_projections(d, model, a, tokens, i.tp_size).time
+        times = [
+            product(d, tokens, each.inner, each.columns / i.tp_size, 1, d.product).time
+            for each in a.expansions(model.hidden_dim)
+        ]
+        return again.latent_share * sum_of(times) if times else 0 * streams
 
     return streams, mean_over_attention(model, heads)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.numeric import Value, first_known, gcd, maximum, where
-from mlsysim.core.types.attention import LatentAttention
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.context import within_context
 from mlsysim.solvers.tower import IMAGE_RULES
@@ -253,10 +252,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "recompute",
-        lambda i: (
-            (i.recompute.latent_share == 0)
-            | any(isinstance(a, LatentAttention) for _, a in i.model.attentions)
-        ),
+        lambda i: (i.recompute.latent_share == 0) | any(a.expands for _, a in i.model.attentions),
         lambda i: (
             f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
             f"{i.model.name} does not have: leave out mla_up"

@@ -8,21 +8,16 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
-from mlsysim.core.types.layers import Experts
+from mlsysim.core.types.attention import Matrix
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.work import (
-    Matrix,
     TokenFlops,
     adapters_of,
-    common_matrices,
-    expert_matrices,
+    expansion_parameters,
     expert_parameters,
-    latent_up_parameters,
     mtp_flops,
-    of_expert,
-    own_attention_matrices,
     sum_of,
     token_flops,
 )
@@ -121,11 +116,10 @@ def orthogonalization(i: TrainingInputs, w: Work) -> Value:
 
     common, experts = [], []
     for group in i.model.groups:
-        block = group.feed_forward
-        own = own_attention_matrices(i.model, group) + common_matrices(i.model, block)
-        common.append(group.count * flops(own))
-        if isinstance(block, Experts):
-            experts.append(group.count * block.count * flops(expert_matrices(i.model, block)))
+        common.append(group.count * flops(group.matrices(i.model.hidden_dim)))
+        if (block := group.experts) is not None:
+            expert = flops([block.expert_matrix(i.model.hidden_dim)])
+            experts.append(group.count * block.count * expert)
     shared = sum_of(common) / (i.tp_size * w.shards)
     if experts:
         shared = shared + sum_of(experts) / (w.expert_group * w.expert_shards)
@@ -207,7 +201,7 @@ def training_work(i: TrainingInputs) -> Work:
     repeated_flops = f.recomputed_flops(
         tokens, each.matrix, each.score, again.matrix_share, scores_again
     )
-    heads_again = i.conventions.flops_per_mac * latent_up_parameters(model)
+    heads_again = i.conventions.flops_per_mac * expansion_parameters(model)
     repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
@@ -286,9 +280,9 @@ def _expert_flops(i: TrainingInputs) -> Value:
     """Return the operations of a token in its experts, forward."""
     parts = [0 * i.conventions.flops_per_mac]
     for group in i.model.groups:
-        block = group.feed_forward
-        if isinstance(block, Experts):
-            visited = group.count * block.per_token * of_expert(i.model, block)
+        if (block := group.experts) is not None:
+            expert = block.expert_parameters(i.model.hidden_dim)
+            visited = group.count * block.per_token * expert
             parts.append(i.conventions.flops_per_mac * visited)
     return sum_of(parts)
 
