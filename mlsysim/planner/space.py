@@ -209,7 +209,7 @@ def by_exchange(
 
 def partial_recomputes(base: str, modules: Sequence[str], model: TransformerModel) -> list[str]:
     """Return the ways to recompute some modules besides `base`, the most of them first."""
-    latent = any(kind.expands for _, kind in model.attentions)
+    latent = any(kind.expansions(model.hidden_dim) for _, kind in model.attentions)
     usable = [name for name in modules if latent or name != "mla_up"]
     chosen = [c for n in range(len(usable), 0, -1) for c in combinations(usable, n)]
     return ["+".join([*([] if base == "none" else [base]), *parts]) for parts in chosen]

@@ -224,7 +224,43 @@ class TopKeys(Record):
 Reach = SlidingWindow | Chunks | TopKeys
 
 
-class _Scores(Record):
+class _Kind(Record):
+    """Answers of a kind of attention without latent vectors, states or an indexer."""
+
+    has_state: ClassVar[bool] = False
+    """Whether a server keeps a state of constant size instead of a cache."""
+
+    @property
+    def indexer(self) -> TopKeys | None:
+        """The indexer that chooses the keys to attend to; `None` without one."""
+        return None
+
+    @property
+    def streamed_width(self) -> Value:
+        """Elements per token that convolutions and gated norms read and write."""
+        return 0
+
+    @property
+    def expansion_parameters(self) -> Value:
+        """Parameters that expand latent vectors to heads."""
+        return 0
+
+    def expansions(self, hidden_dim: Value) -> list[Product]:
+        """Return the products that expand latent vectors to heads."""
+        return []
+
+    def recomputed_width(
+        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
+    ) -> Value:
+        """Return the elements per token that norms and expansions of latent vectors recompute.
+
+        `narrow` is the size of an element that a product keeps, divided by that of other elements.
+        `copies` is the number of tensor ranks that hold a norm's output.
+        """
+        return 0 * latent_share
+
+
+class _Scores(_Kind):
     """Attention that scores keys and caches them: what its kinds have in common."""
 
     if TYPE_CHECKING:
@@ -249,12 +285,7 @@ class _Scores(Record):
         def cached_dim(self) -> Value: ...
         @property
         def decode_dim(self) -> Value: ...
-        def indexed_from(self, hidden_dim: Value) -> Value: ...
-
-    has_state: ClassVar[bool] = False
-    """Whether a server keeps a state of constant size instead of a cache."""
-    expands: ClassVar[bool] = False
-    """Whether it expands latent vectors to heads."""
+        def query_inner(self, hidden_dim: Value) -> Value: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -268,7 +299,7 @@ class _Scores(Record):
 
     @property
     def indexer(self) -> TopKeys | None:
-        """The indexer that chooses the keys; `None` without one."""
+        """The indexer that chooses the keys to attend to; `None` without one."""
         return self.reach if isinstance(self.reach, TopKeys) else None
 
     @property
@@ -295,11 +326,6 @@ class _Scores(Record):
         """Total width of all tensors inside attention, over all heads."""
         width = 2 * self.head_dim * (self.heads + self.kv_heads)
         return where(self.gates > 0, width + self.gate_width, width)
-
-    @property
-    def streamed_width(self) -> Value:
-        """Elements per token that convolutions and gated norms read and write: none."""
-        return 0
 
     def attended(self, context: Value) -> Value:
         """Return the tokens that the newest token of a context attends to."""
@@ -397,17 +423,7 @@ class _Scores(Record):
         parameters = where(self.gates > 0, gated, parameters)
         if self.indexer is None:
             return parameters
-        return parameters + self.indexer.parameters(hidden_dim, self.indexed_from(hidden_dim))
-
-    def _with_indexer(self, matrices: list[Matrix], hidden_dim: Value) -> list[Matrix]:
-        if self.indexer is None:
-            return matrices
-        return matrices + self.indexer.matrices(hidden_dim, self.indexed_from(hidden_dim))
-
-    def _products_with_indexer(self, products: list[Product], hidden_dim: Value) -> list[Product]:
-        if self.indexer is None:
-            return products
-        return products + self.indexer.products(hidden_dim, self.indexed_from(hidden_dim))
+        return parameters + self.indexer.parameters(hidden_dim, self.query_inner(hidden_dim))
 
     def _all_kept(self, width: Value, narrow: Value) -> Value:
         """Add what attention keeps around its heads for the backward pass."""
@@ -488,19 +504,14 @@ class Attention(_Scores):
         """Mean width of a key and a value, as a server attends to its cache."""
         return self.head_dim
 
-    def indexed_from(self, hidden_dim: Value) -> Value:
-        """Return the width of what an indexer's queries are made of."""
+    def query_inner(self, hidden_dim: Value) -> Value:
+        """Return the width of the input to the query matrix."""
         return hidden_dim
 
     @property
     def extra_parts(self) -> Value:
         """Parts with their own kernels, in addition to those of plain attention."""
         return 0 if self.indexer is None else where(self.indexer.heads > 0, 1, 0)
-
-    @property
-    def expansion_parameters(self) -> Value:
-        """Parameters that expand latent vectors to heads: none."""
-        return 0
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices."""
@@ -509,37 +520,29 @@ class Attention(_Scores):
 
     def matrices(self, hidden_dim: Value) -> list[Matrix]:
         """Return its matrices."""
-        plain = [
+        indexer = self.indexer
+        return [
             Matrix(hidden_dim, self.width),
             Matrix(hidden_dim, self.kv_heads * self.head_dim, 2),
             Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
             Matrix(self.width, hidden_dim),
+            *(indexer.matrices(hidden_dim, hidden_dim) if indexer else ()),
         ]
-        return self._with_indexer(plain, hidden_dim)
 
     def products(self, hidden_dim: Value) -> list[Product]:
         """Return the products over the token, all but the output projection."""
         columns = where(self.gates > 0, self.qkv_width + self.gate_width, self.qkv_width)
-        return self._products_with_indexer([Product(hidden_dim, columns)], hidden_dim)
-
-    def expansions(self, hidden_dim: Value) -> list[Product]:
-        """Return the products that expand latent vectors to heads: none."""
-        return []
+        indexer = self.indexer
+        rated = indexer.products(hidden_dim, hidden_dim) if indexer else []
+        return [Product(hidden_dim, columns), *rated]
 
     def kept_width(self, narrow: Value, copies: Value) -> Value:
         """Return the elements per token kept for the backward pass, split over tensor ranks.
 
-        `narrow` is the size of an element that a product keeps, divided by that of other elements.
-        `copies` is the number of tensor ranks that hold a norm's output.
+        `narrow` and `copies` are those of `recomputed_width`.
         """
         width = f.kept_attention_width(self.heads, self.kv_heads, self.head_dim)
         return self._all_kept(width, narrow)
-
-    def recomputed_width(
-        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
-    ) -> Value:
-        """Return the elements per token that norms and expansions of latent vectors recompute."""
-        return 0 * latent_share
 
 
 @record
@@ -570,9 +573,6 @@ class LatentAttention(_Scores):
     output_gate : bool
         Whether a gate as wide as all values, with its own matrix, scales the output (Kimi K3).
     """
-
-    expands: ClassVar[bool] = True
-    """Whether it expands latent vectors to heads."""
 
     query_rank: int | None = number(whole=True, default=None)
     kv_rank: int = number(whole=True)
@@ -643,10 +643,6 @@ class LatentAttention(_Scores):
         """Mean width of a key and a value, as a server attends to its cache."""
         return (self.latent_width + self.kv_rank) / 2
 
-    def indexed_from(self, hidden_dim: Value) -> Value:
-        """Return the width of what an indexer's queries are made of."""
-        return self.query_inner(hidden_dim)
-
     @property
     def extra_parts(self) -> Value:
         """Parts with their own kernels, in addition to those of plain attention."""
@@ -674,24 +670,26 @@ class LatentAttention(_Scores):
 
     def matrices(self, hidden_dim: Value) -> list[Matrix]:
         """Return its matrices."""
-        latent = [
+        indexer, query_dim = self.indexer, self.query_inner(hidden_dim)
+        return [
             Matrix(where(self.query_vector > 0, hidden_dim, 0), self.query_vector),
-            Matrix(self.query_inner(hidden_dim), self.heads * self.key_dim),
+            Matrix(query_dim, self.heads * self.key_dim),
             Matrix(hidden_dim, self.latent_width),
             Matrix(self.kv_rank, self.heads * (self.nope_dim + self.value_dim)),
             Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
             Matrix(self.width, hidden_dim),
+            *(indexer.matrices(hidden_dim, query_dim) if indexer else ()),
         ]
-        return self._with_indexer(latent, hidden_dim)
 
     def products(self, hidden_dim: Value) -> list[Product]:
         """Return the products over the token, all but the output projection."""
-        latent = [
+        indexer, query_dim = self.indexer, self.query_inner(hidden_dim)
+        return [
             Product(hidden_dim, self.query_vector + self.latent_width),
             *self.expansions(hidden_dim),
             Product(hidden_dim, self.gate_width, self.gates > 0),
+            *(indexer.products(hidden_dim, query_dim) if indexer else ()),
         ]
-        return self._products_with_indexer(latent, hidden_dim)
 
     def expansions(self, hidden_dim: Value) -> list[Product]:
         """Return the products that expand latent vectors to heads."""
@@ -717,7 +715,7 @@ class LatentAttention(_Scores):
 
 
 @record
-class LinearAttention(Record):
+class LinearAttention(_Kind):
     """Linear attention and state-space layers: a state of constant size instead of a cache.
 
     Each head keeps a matrix of `key_dim` by `value_dim`, which every token updates and reads. In
@@ -753,16 +751,10 @@ class LinearAttention(Record):
 
     has_state: ClassVar[bool] = True
     """Whether a server keeps a state of constant size instead of a cache."""
-    expands: ClassVar[bool] = False
-    """Whether it expands latent vectors to heads."""
-    indexer: ClassVar[None] = None
-    """The indexer that chooses keys: none."""
     caches_whole: ClassVar[bool] = False
     """Whether a server keeps keys and values of the whole context."""
     extra_parts: ClassVar[int] = 1
     """Parts with their own kernels, in addition to those of plain attention."""
-    expansion_parameters: ClassVar[int] = 0
-    """Parameters that expand latent vectors to heads: none."""
 
     heads: int = number(whole=True)
     key_heads: int = number(whole=True)
@@ -904,10 +896,6 @@ class LinearAttention(Record):
             Product(self.output_gate_vector, self.width, self.output_gate_vector > 0),
         ]
 
-    def expansions(self, hidden_dim: Value) -> list[Product]:
-        """Return the products that expand latent vectors to heads: none."""
-        return []
-
     def score_flops(
         self, layers: Value, seq_len: Value, everywhere: Value, flops_per_mac: Value
     ) -> Value:
@@ -969,12 +957,6 @@ class LinearAttention(Record):
         chunk boundaries.
         """
         return self.in_width + where(self.output_gate_vector > 0, 3, 2) * self.width
-
-    def recomputed_width(
-        self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
-    ) -> Value:
-        """Return the elements per token that norms and expansions of latent vectors recompute."""
-        return 0 * latent_share
 
 
 AttentionKind = Attention | LatentAttention | LinearAttention

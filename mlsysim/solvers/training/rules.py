@@ -252,7 +252,10 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "recompute",
-        lambda i: (i.recompute.latent_share == 0) | any(a.expands for _, a in i.model.attentions),
+        lambda i: (
+            (i.recompute.latent_share == 0)
+            | any(a.expansions(i.model.hidden_dim) for _, a in i.model.attentions)
+        ),
         lambda i: (
             f"recompute = {i.recompute.name!r} repeats products of latent attention, which "
             f"{i.model.name} does not have: leave out mla_up"
