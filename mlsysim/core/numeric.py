@@ -25,6 +25,8 @@ __all__ = [
     "first_known",
     "floor",
     "gcd",
+    "is_known",
+    "is_unknown",
     "is_zero",
     "log",
     "log2",
@@ -33,7 +35,9 @@ __all__ = [
     "sqrt",
     "tabulated",
     "vectorized",
+    "when",
     "where",
+    "zero_like",
 ]
 
 Value: TypeAlias = Any
@@ -97,6 +101,21 @@ def is_zero(value: Any) -> bool:
     return (type(value) in _PLAIN or _is_recorded(value)) and bool(value == 0)
 
 
+def zero_like(value: Any) -> Any:
+    """Zero in the unit and the shape of a value; in a derivation, it depends on the value."""
+    return 0 * value
+
+
+def is_known(value: Any) -> Any:
+    """Whether a value is known. Unknown values are NaN, the only value unequal to itself."""
+    return value == value
+
+
+def is_unknown(value: Any) -> Any:
+    """Whether a value is unknown; see `is_known`. This is an array for an array."""
+    return value != value
+
+
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition is true, else `b`."""
     if condition is True or condition is False:
@@ -108,9 +127,14 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return a if condition else b
 
 
+def when(condition: Any, value: Any) -> Any:
+    """`value` where the condition is true, else zero."""
+    return where(condition, value, zero_like(value))
+
+
 def first_known(a: Any, b: Any) -> Any:
-    """`a` where it is known, else `b`. Unknown values are NaN, the only value unequal to itself."""
-    return where(a == a, a, b)
+    """`a` where it is known, else `b`."""
+    return where(is_known(a), a, b)
 
 
 def _elementwise(value: Any, scalar: Any, name: str) -> Any:

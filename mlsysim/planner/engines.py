@@ -12,7 +12,7 @@ import numpy as np
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.forms import structure
-from mlsysim.core.numeric import vectorized
+from mlsysim.core.numeric import is_unknown, vectorized
 from mlsysim.core.types import Accelerator, Fleet, Node, ServingCalibration
 from mlsysim.core.units import Q_, format_number, strip
 from mlsysim.planner.prices import offered
@@ -318,7 +318,7 @@ def _engines(forms: Sequence[OpenLoopInputs]) -> list[Engine]:
 def _joined(values: Sequence[float]) -> Any:
     """Return one number if all are equal, so that models can leave out a term of zero."""
     first = values[0]
-    same = all(value == first or (value != value and first != first) for value in values)
+    same = all(value == first or (is_unknown(value) and is_unknown(first)) for value in values)
     return first if same else np.array(values)
 
 

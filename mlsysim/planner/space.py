@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
+from mlsysim.core.numeric import zero_like
 from mlsysim.core.types import (
     SCHEDULES,
     Fleet,
@@ -190,7 +191,7 @@ def by_exchange(
     hidden &= shared["recompute"] != "full" and options.exchange_overlap is not None
     limited = (nodes > 1) & options.sends_by_node
     blocks = [group.experts for group in model.groups if group.experts is not None]
-    most = np.min([block.most_nodes(nodes) + 0 * nodes for block in blocks], axis=0)
+    most = np.min([block.most_nodes(nodes) + zero_like(nodes) for block in blocks], axis=0)
     for overlaps, by_node, sent in product((False, True), repeat=3):
         chosen = (hidden == overlaps) & (limited == by_node) & (spread == sent)
         if not chosen.any():

@@ -14,6 +14,7 @@ from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError, show
 from mlsysim.core.fields import record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import slopes
+from mlsysim.core.numeric import zero_like
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress, format_number, strip, told, unit
 from mlsysim.planner.questions import Place, Question, question_of
@@ -201,7 +202,7 @@ def _field(result: Result, field: str, target: Any) -> tuple[str, float, Callabl
             argument="target",
         )
     present = getattr(result, name)
-    if number < 0 and not (present is not None and present < 0 * present):
+    if number < 0 and not (present is not None and present < zero_like(present)):
         raise ConfigError(
             f"target = {told(target)} is out of range: {name} is never negative; give zero or more",
             argument="target",

@@ -10,7 +10,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where, zero_like
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
@@ -91,7 +91,7 @@ class DisaggregatedInputs(ServingInputs):
     @property
     def kept_output(self) -> Value:
         """Tokens of an answer in the prefix cache: the prefill pool has none of them."""
-        return 0 * self.output_len
+        return zero_like(self.output_len)
 
     @property
     def most_ranks(self) -> Value:
@@ -204,7 +204,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
 
     # Prefixes and adapters come from the host, over a link of each rank. The decode pool loads its
     # adapters during prefill.
-    load, other = loading_time(pool), loading_time(i.but(loaded_share=0 * i.loaded_share))
+    load, other = loading_time(pool), loading_time(i.but(loaded_share=zero_like(i.loaded_share)))
     if not (is_zero(load) and is_zero(other)):
         tiny = _SMALL * alone.time
         for time, links in (
@@ -306,7 +306,8 @@ def serve_disaggregated_sessions(i: DisaggregatedInputs) -> dict[str, Any]:
     pool = i.prefill_pool()
     taken = own_blocks(pool, pool.attention_dp, i.seq_len) / pool.calibration.kv_share
     reusable = reusable_share(i)
-    none, whole = Prefixes(0 * reusable, 0 * reusable, 0), Prefixes(reusable, 0 * reusable, 1)
+    none = Prefixes(zero_like(reusable), zero_like(reusable), 0)
+    whole = Prefixes(reusable, zero_like(reusable), 1)
     plain = served(none)
     low, high = plain["request_throughput"], served(whole)["request_throughput"]
     decodes = maximum(i.output_len - 1, 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
-from mlsysim.core.numeric import Value, is_zero, where
+from mlsysim.core.numeric import Value, is_zero, where, zero_like
 from mlsysim.core.types import Precision, ServingCalibration, TransformerModel
 from mlsysim.core.types.fitted import traffic_in
 from mlsysim.core.types.layers import Experts
@@ -160,7 +160,7 @@ def _padding(block: Experts, plan: ExpertPlan) -> Value:
     # The buffer has room for the copies of all tokens, wherever their experts are.
     elsewhere = block.per_token * plan.tokens * (1 - 1 / plan.groups)
     held = (block.count + plan.redundant) / plan.groups
-    return where(plan.padding > 0, elsewhere + held * plan.padding, 0 * elsewhere)
+    return where(plan.padding > 0, elsewhere + held * plan.padding, zero_like(elsewhere))
 
 
 def padding_flops(model: TransformerModel, plan: ExpertPlan, flops_per_mac: Value) -> Value:

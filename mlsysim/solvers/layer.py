@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, where
+from mlsysim.core.numeric import Value, is_zero, when, where
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts, FeedForwardKind, LayerGroup
@@ -278,7 +278,7 @@ def beside_exchange(
     shared = block(d, tokens, model.hidden_dim, b.shared_width, tp, b.matrices, 1, d.product)
     columns, width = b.width / met.shards, b.token_width(model.hidden_dim)
     last = product(_of_experts(d, met), met.rows, columns, width, met.matrices, met.rate)
-    return where(b.shared_width > 0, shared.time, 0 * shared.time), last.time
+    return when(b.shared_width > 0, shared.time), last.time
 
 
 def _of_experts(d: Device, met: Routed) -> Device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, is_known, maximum, minimum, where
 from mlsysim.solvers.device import DeviceInputs
 
 __all__ = ["drawn_power", "flops_share", "rate_within_peak", "within_peak"]
@@ -27,12 +27,12 @@ def within_peak(edge: Any, used: Value) -> Value:
 
     Below that share of the predicted time, arithmetic or memory would exceed its peak rate.
     """
-    return where(edge == edge, maximum(edge, minimum(used, 1)), edge)
+    return where(is_known(edge), maximum(edge, minimum(used, 1)), edge)
 
 
 def rate_within_peak(edge: Any, used: Value) -> Value:
     """Return the upper edge of a band of rates, at most what the rest of the peak allows."""
-    return where(edge == edge, minimum(edge, 1 / minimum(used, 1)), edge)
+    return where(is_known(edge), minimum(edge, 1 / minimum(used, 1)), edge)
 
 
 def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:

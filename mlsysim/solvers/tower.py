@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, is_zero, where
+from mlsysim.core.numeric import Value, first_known, is_zero, when
 from mlsysim.core.types import VisionTower
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.layer import Device, Products
@@ -50,7 +50,7 @@ def tower_traffic(tower: VisionTower, images: Value, each: Value) -> Value:
         images,
         each,
     )
-    return where(images > 0, moved, 0 * moved)  # weights are read only if there is an image
+    return when(images > 0, moved)  # weights are read only if there is an image
 
 
 def tower_pass(d: Device, tower: VisionTower, images: Value, tp: Value) -> Products:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known
+from mlsysim.core.numeric import Value, first_known, zero_like
 from mlsysim.core.types import (
     Formats,
     MoETransformerModel,
@@ -122,7 +122,7 @@ def mtp_flops(model: TransformerModel, seq_len: Value, flops_per_mac: Value) -> 
     scores = [
         a.score_flops(1, seq_len, model.attended_fraction, flops_per_mac) for a in last.attentions
     ]
-    score = sum_of(scores) if scores else 0 * flops_per_mac
+    score = sum_of(scores) if scores else zero_like(flops_per_mac)
     return TokenFlops(
         matrix=flops_per_mac * (visited + 2 * h * h),
         score=score,
@@ -159,7 +159,7 @@ def adapters_of(model: TransformerModel, rank: Value) -> Adapters:
             adapters.experts.append((group.count, block.count * expert))
             adapters.visited.append((group.count, common + block.per_token * expert))
         else:
-            adapters.experts.append((group.count, 0 * common))
+            adapters.experts.append((group.count, zero_like(common)))
             adapters.visited.append((group.count, common))
         adapters.common.append((group.count, common))
     return adapters
@@ -181,7 +181,7 @@ def sum_of(parts: list[Value]) -> Value:
 def mixed_layers(model: TransformerModel) -> Value:
     """Return the number of layers that route tokens to experts."""
     single = isinstance(model, MoETransformerModel) and model._single
-    return 0 * model.moe_layers if single else model.moe_layers
+    return zero_like(model.moe_layers) if single else model.moe_layers
 
 
 def expert_parameters(model: TransformerModel) -> Value:
@@ -242,7 +242,7 @@ def _by_format(
 
 def tower_parameters(model: TransformerModel) -> Value:
     """Return the parameters of the vision tower; 0 without one."""
-    return 0 * model.parameters if model.vision is None else model.vision.network.parameters
+    return zero_like(model.parameters) if model.vision is None else model.vision.network.parameters
 
 
 def weights_read(model: TransformerModel, stored: Precision, tokens: Value) -> Value:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import shown
-from mlsysim.core.numeric import Value, minimum
+from mlsysim.core.numeric import Value, is_known, minimum
 from mlsysim.core.types import Accelerator, LinkCalibration, NetworkFabric, ProductCalibration
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.catalogs import LinkCalibrations, ProductCalibrations
@@ -170,7 +170,7 @@ def collective_time(message: Collective, constants: Mapping[str, Value]) -> Valu
         start,
         segment,
     )
-    known = constants["switch_efficiency"] == constants["switch_efficiency"]
+    known = is_known(constants["switch_efficiency"])
     if message.operation != "all_reduce" or message.algorithm == "ring" or not known:
         return time
     transfer = f.switch_all_reduce_time(

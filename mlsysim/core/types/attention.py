@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
-from mlsysim.core.numeric import Value, minimum, where
+from mlsysim.core.numeric import Value, minimum, where, zero_like
 
 __all__ = [
     "Attention",
@@ -257,7 +257,7 @@ class _Kind(Record):
         `narrow` is the size of an element that a product keeps, divided by that of other elements.
         `copies` is the number of tensor ranks that hold a norm's output.
         """
-        return 0 * latent_share
+        return zero_like(latent_share)
 
 
 class _Scores(_Kind):
@@ -665,7 +665,13 @@ class LatentAttention(_Scores):
             self.rope_dim,
             self.value_dim,
         )
-        direct = compressed + hidden_dim * self.heads * self.key_dim
+        # Without a latent vector, queries are computed directly from the token.
+        direct = (
+            hidden_dim * self.heads * self.key_dim
+            + hidden_dim * (self.query_vector + self.latent_width)
+            + self.kv_rank * self.heads * (self.nope_dim + self.value_dim)
+            + self.width * hidden_dim
+        )
         return self._complete(where(self.query_vector > 0, compressed, direct), hidden_dim)
 
     def matrices(self, hidden_dim: Value) -> list[Matrix]:
@@ -849,7 +855,7 @@ class LinearAttention(_Kind):
     @property
     def score_heads(self) -> Value:
         """Heads with a matrix of scores: none."""
-        return 0 * self.heads
+        return zero_like(self.heads)
 
     @property
     def swapped_keys(self) -> tuple[Value, Value]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, constant, derived, number, record, require
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, zero_like
 from mlsysim.core.types.fitted import STATE_EFFICIENCY, Banded, Rates
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry, Source
@@ -138,7 +138,7 @@ class Software(Entry):
 
     def cast(self, precision: str) -> Value:
         """Memory traffic of conversion to a number format, per element."""
-        return self.cast_bytes if PRECISIONS[precision].bits < 16 else 0 * self.cast_bytes
+        return self.cast_bytes if PRECISIONS[precision].bits < 16 else zero_like(self.cast_bytes)
 
 
 @record

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, maximum, minimum, where, zero_like
 from mlsysim.core.types.attention import (
     AttentionKind,
     LatentAttention,
@@ -79,7 +79,7 @@ class FeedForward(Record):
 
     def routed_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of experts: none."""
-        return 0 * hidden_dim
+        return zero_like(hidden_dim)
 
     def common_matrices(self, hidden_dim: Value) -> list[Matrix]:
         """Return the matrices that every token uses."""
@@ -425,17 +425,17 @@ class LayerGroup:
     def attention_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of all attention of one layer."""
         parts = [a.parameters(hidden_dim) for a in self.attentions]
-        return reduce(add, parts) if parts else 0 * hidden_dim
+        return reduce(add, parts) if parts else zero_like(hidden_dim)
 
     def visited_parameters(self, hidden_dim: Value) -> Value:
         """Return the feed-forward parameters that a token uses in one layer."""
         block = self.feed_forward
-        return 0 * hidden_dim if block is None else block.visited_parameters(hidden_dim)
+        return zero_like(hidden_dim) if block is None else block.visited_parameters(hidden_dim)
 
     def routed_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of the experts of one layer."""
         block = self.feed_forward
-        return 0 * hidden_dim if block is None else block.routed_parameters(hidden_dim)
+        return zero_like(hidden_dim) if block is None else block.routed_parameters(hidden_dim)
 
     def unrouted_parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of one layer other than those of experts."""

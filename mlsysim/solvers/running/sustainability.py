@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.core.numeric import Value, first_known, where, zero_like
 from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
 from mlsysim.core.units import Quantity
@@ -69,7 +69,9 @@ class SustainabilityInputs(RunningInputs):
     device_carbon: Value = default(
         lambda i: where(i.alone, math.nan * i.embodied.device, i.embodied.device)
     )
-    host_carbon: Value = default(lambda i: where(i.alone, 0 * i.embodied.host, i.embodied.host))
+    host_carbon: Value = default(
+        lambda i: where(i.alone, zero_like(i.embodied.host), i.embodied.host)
+    )
     embodied: EmbodiedCarbon = default(lambda i: embodied_carbon_for(i.fleet.node))
 
     @property

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, where
+from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, when, where, zero_like
 from mlsysim.core.types.attention import Matrix
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -50,7 +50,7 @@ def adapter_bytes(i: ServingInputs) -> Value:
 def resident_bytes(i: ServingInputs) -> Value:
     """Return the bytes of the adapters in the memory of all devices of a stage's layers."""
     if is_zero(i.adapter_rank):
-        return 0 * i.device.memory.capacity
+        return zero_like(i.device.memory.capacity)
     return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i)
 
 
@@ -80,7 +80,7 @@ def batch_adapters(i: ServingInputs, running: Value) -> Value:
 def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -> AdapterWork:
     """Return the work that adapters add to a layer for several sequences."""
     if is_zero(i.adapter_rank):
-        nothing = 0 * i.calibration.layer_overhead
+        nothing = zero_like(i.calibration.layer_overhead)
         return AdapterWork(nothing, nothing)
     rank, each = i.adapter_rank, i.precision.training_bytes
     used = f.distinct_adapters(i.adapters, sequences)
@@ -89,7 +89,7 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
         parts = []
         for m in matrices:
             size = f.adapter_traffic(rank, m.rows, m.columns, rows, copies, each)
-            parts.append(where(m.columns > 0, m.count * size, 0 * size))
+            parts.append(where(m.columns > 0, m.count * size, zero_like(size)))
         return sum_of(parts)
 
     moved = []
@@ -108,7 +108,7 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
     work = d.flops_per_mac * tokens * adapter_parameters(i) / i.tp_size / d.head
     some = rank > 0
     time = f.roofline_time(work, streamed)
-    return AdapterWork(where(some, time, 0 * time), where(some, streamed, 0 * streamed))
+    return AdapterWork(when(some, time), when(some, streamed))
 
 
 def _directed(matrices: list[Matrix]) -> list[Matrix]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, floor, is_zero, maximum, where
+from mlsysim.core.numeric import Value, floor, is_known, is_zero, maximum, where, zero_like
 from mlsysim.core.types.attention import AttentionKind, Cache, CacheBytes
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.stages import fullest, most_layers
@@ -54,7 +54,7 @@ def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     def size(layers: list[Value], end: Value) -> Value:
         pairs = zip(layers, i.model.groups, strict=True)
         return sum_of(
-            [0 * end]
+            [zero_like(end)]
             + [count * one_layer[id(a)] for count, group in pairs for a in group.attentions]
         )
 
@@ -97,7 +97,7 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
         return maximum(0, floor(found - padding))
     room = share * (capacity - held) * i.attention_dp / most_layers(i)
     found = _longest_context(i, room)
-    return where(found == found, maximum(0, floor(found - padding)), found)
+    return where(is_known(found), maximum(0, floor(found - padding)), found)
 
 
 def _longest_context(i: ServingInputs, room: Value) -> Value:
@@ -108,7 +108,7 @@ def _longest_context(i: ServingInputs, room: Value) -> Value:
     full. The longest of these contexts is correct, because each of the others counts some full
     caches as growing.
     """
-    fixed, growing, limited = [0 * room], [], []
+    fixed, growing, limited = [zero_like(room)], [], []
     for part in cache_parts(i, i.batch_size, 1):
         each = _own(i, part, part.size)
         if part.limit is None:
@@ -119,7 +119,7 @@ def _longest_context(i: ServingInputs, room: Value) -> Value:
             limited.append((part.limit, each))
     room = room - sum_of(fixed)
     if not growing and not limited:
-        return where(room >= 0, math.nan * i.batch_size, 0 * i.batch_size)
+        return where(room >= 0, math.nan * i.batch_size, zero_like(i.batch_size))
     whole = sum_of([*growing, *(each for _, each in limited)])
     longest = maximum(0, room / whole)
     for limit, _ in limited:

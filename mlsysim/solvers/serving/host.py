@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, is_zero, where
+from mlsysim.core.numeric import Value, first_known, is_zero, where, zero_like
 from mlsysim.solvers.serving.adapters import adapter_bytes
 from mlsysim.solvers.serving.cache import own_prompt
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -20,20 +20,20 @@ def loading_time(i: ServingInputs) -> Value:
 
 def _prefix_time(i: ServingInputs) -> Value:
     if is_zero(i.loaded_share):
-        return 0 * i.calibration.request_overhead
+        return zero_like(i.calibration.request_overhead)
     size = i.loaded_share * own_prompt(i)
     time = f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
-    return where(i.loaded_share > 0, time, 0 * i.calibration.request_overhead)
+    return where(i.loaded_share > 0, time, zero_like(i.calibration.request_overhead))
 
 
 def _adapter_time(i: ServingInputs) -> Value:
     """Return the mean time to load an adapter, given the probability that it is not resident."""
     if is_zero(i.adapter_rank):
-        return 0 * i.calibration.request_overhead
+        return zero_like(i.calibration.request_overhead)
     missing = 1 - first_known(i.resident_adapters, i.adapters) / i.adapters
     size = adapter_bytes(i) / (i.tp_size * i.pp_size)
     time = missing * f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
-    return where(missing > 0, time, 0 * i.calibration.request_overhead)
+    return where(missing > 0, time, zero_like(i.calibration.request_overhead))
 
 
 def crossover(i: ServingInputs, token: Value, pair: Value) -> Value:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, TypedDict, TypeVar
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, first_known
+from mlsysim.core.numeric import Value, first_known, is_known, is_unknown, zero_like
 from mlsysim.core.types import (
     PRECISIONS,
     Accelerator,
@@ -390,7 +390,7 @@ class ServingInputs(InferenceInputs, defaults=_DEFAULTS):
     def host_latency(self) -> Value:
         """Latency of a transfer; 0 if only the device's bandwidth is known."""
         if self.host_link is None:
-            return 0 * self.calibration.request_overhead
+            return zero_like(self.calibration.request_overhead)
         return self.host_link.latency
 
     @property
@@ -427,7 +427,7 @@ class ServingInputs(InferenceInputs, defaults=_DEFAULTS):
     def loads(self) -> Value:
         """Whether anything is loaded over the link to the host: prefixes, or adapters."""
         missing = first_known(self.resident_adapters, self.adapters) < self.adapters
-        return (self.loaded_share > 0) | (self.host_memory == self.host_memory) | missing
+        return (self.loaded_share > 0) | is_known(self.host_memory) | missing
 
     @property
     def step_tokens(self) -> Value:
@@ -446,7 +446,7 @@ def unused(name: str) -> Callable[[ServingInputs], Any]:
     if usual is None:
         return lambda i: getattr(i, name) is None
     if math.isnan(usual):
-        return lambda i: getattr(i, name) != getattr(i, name)
+        return lambda i: is_unknown(getattr(i, name))
     return lambda i: getattr(i, name) == usual
 
 
@@ -454,7 +454,7 @@ _OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
     **{name: unused(name) for name in marked(ServingArguments, Only.OPERATORS)},
     "dispatch_precision": lambda i: i.dispatch_given == 0,
     "waves": lambda i: i.waves == math.inf,
-    "max_sequences": lambda i: i.max_sequences != i.max_sequences,
+    "max_sequences": lambda i: is_unknown(i.max_sequences),
     "arrivals": lambda i: i.arrivals == 1,
 }
 """Arguments that the textbook model does not have, and when each of them is left out."""
@@ -462,7 +462,7 @@ _OPERATORS_ONLY: Mapping[str, Callable[[ServingInputs], Any]] = {
 
 def _textbook_alone(i: ServingInputs) -> Any:
     """Return whether the textbook model is not used, or has no argument that it ignores."""
-    operators = i.efficiency != i.efficiency
+    operators = is_unknown(i.efficiency)
     if operators is True:
         return True
     alone: Any = True
@@ -601,8 +601,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     Rule(
         "acceptance_length",
         lambda i: (
-            ((i.acceptance_length == i.acceptance_length) == (i.draft_tokens > 0))
-            & (i.accepted <= i.step_tokens)
+            (is_known(i.acceptance_length) == (i.draft_tokens > 0)) & (i.accepted <= i.step_tokens)
         ),
         lambda i: (
             f"acceptance_length = {i.acceptance_length}: give the mean tokens that a step yields, "
@@ -612,9 +611,9 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     Rule(
         "turns",
         lambda i: (
-            ((i.turn_tokens == i.turn_tokens) == (i.turns > 1))
-            & ((i.think_time == i.think_time) == (i.turns > 1))
-            & ((i.turns > 1) | (i.host_memory != i.host_memory))
+            (is_known(i.turn_tokens) == (i.turns > 1))
+            & (is_known(i.think_time) == (i.turns > 1))
+            & ((i.turns > 1) | is_unknown(i.host_memory))
         ),
         lambda i: (
             f"turns = {i.turns}: give turn_tokens and think_time if and only if a session has 2 "
@@ -634,7 +633,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         lambda i: (
             (i.turns == 1)
             | (i.seq_len - (i.turns - 1) / 2 * (i.turn_tokens + i.output_len) >= 1)
-            | (i.turn_tokens != i.turn_tokens)
+            | is_unknown(i.turn_tokens)
         ),
         lambda i: (
             f"seq_len = {i.seq_len:g} is the mean prompt of {i.turns} turns that add "
@@ -652,10 +651,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "adapters",
-        lambda i: (
-            (i.adapter_rank > 0)
-            | ((i.adapters == 1) & (i.resident_adapters != i.resident_adapters))
-        ),
+        lambda i: (i.adapter_rank > 0) | ((i.adapters == 1) & is_unknown(i.resident_adapters)),
         lambda i: (
             f"adapters = {i.adapters}: give the rank of adapters with lora_rank, or leave out "
             "adapters and resident_adapters"
@@ -679,7 +675,7 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "host_link",
-        lambda i: (i.host_bandwidth == i.host_bandwidth) | (i.loads == 0),
+        lambda i: is_known(i.host_bandwidth) | (i.loads == 0),
         lambda i: (
             f"host_link is missing: the host bandwidth of {i.device.name} is unknown; pass a "
             "link such as Systems.Links.PCIe5, or leave out loaded_share, host_memory and adapters "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, minimum, where
+from mlsysim.core.numeric import Value, is_zero, minimum, where, zero_like
 from mlsysim.core.types import NetworkFabric
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
@@ -85,7 +85,7 @@ def context_exchange(i: ServingInputs, tokens: Value) -> Value:
 
     def each(a: AttentionKind) -> Value:
         if not a.caches_whole:
-            return 0 * overhead
+            return zero_like(overhead)
         return f.partial_attention_time(
             tokens,
             a.heads,

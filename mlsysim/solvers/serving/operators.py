@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import (
+    Value,
+    first_known,
+    floor,
+    is_known,
+    is_zero,
+    maximum,
+    minimum,
+    when,
+    where,
+    zero_like,
+)
 from mlsysim.core.types.attention import (
     AttentionKind,
 )
@@ -113,8 +124,8 @@ def serve_steps(i: ServingInputs) -> tuple[dict[str, Any], Pass]:
     later = where(i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills)
     read = f.mean_over_waves(first, later, i.waves)
     # The first wave also waits for kernels that its first full pass has to compile.
-    compiling = where(running * new >= budget, c.compile_time, 0 * c.compile_time)
-    compiled = f.mean_over_waves(compiling, 0 * compiling, i.waves)
+    compiling = when(running * new >= budget, c.compile_time)
+    compiled = f.mean_over_waves(compiling, zero_like(compiling), i.waves)
     decodes = maximum(i.output_len - 1, 0)
     # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     passes = running * maximum(1 / prompts, new / budget)
@@ -125,9 +136,9 @@ def serve_steps(i: ServingInputs) -> tuple[dict[str, Any], Pass]:
     unmoved = others * c.mixing * minimum(passes, decodes / i.accepted) * step.shared_traffic
     # Between two tokens it saves no more than the prefill of other prompts takes there, so that no
     # token is faster than a decode step. The rest shortens the time to first token.
-    sooner = maximum(saved - maximum(prefills - read, 0 * saved), 0 * saved)
+    sooner = maximum(saved - maximum(prefills - read, zero_like(saved)), zero_like(saved))
     # What is read again delays all decodes, as prompts do.
-    again = where(i.output_len > 1, prefills * growth.charged / new, 0 * prefill)
+    again = where(i.output_len > 1, prefills * growth.charged / new, zero_like(prefill))
     steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, running, i.output_len)
     # Requests wait for whole steps, which yield several tokens each with drafts.
     admission = f.admission_wait(step.time, running, steps, i.output_len)
@@ -137,13 +148,13 @@ def serve_steps(i: ServingInputs) -> tuple[dict[str, Any], Pass]:
         i.output_len > 1,
         f.interference_time(prefill, running, read, i.output_len, waited)
         - (saved - sooner) / (maximum(decodes, 1) + waited),
-        0 * prefill,
+        zero_like(prefill),
     )
     itl = decode + interference + again / maximum(decodes, 1)
     # The last stage processes a prompt after all others.
     filling = (1 - 1 / i.pp_size) * alone.time
     once = admission + prefills + again - saved + filling + c.request_overhead
-    loading = 0 * once
+    loading = zero_like(once)
     if not (is_zero(i.loaded_share) and is_zero(i.adapter_rank)):
         # A link loads one prompt at a time: no faster than all prompts of its rank, one by one.
         alone_on_link = loading_time(i)
@@ -262,11 +273,11 @@ def _running_limit(i: ServingInputs, running: Value) -> Any:
 def _attending(i: ServingInputs, d: Device, prompts: Value, prefill: Value) -> Value:
     """Return the part of a prompt's prefill in which new tokens attend to cached ones."""
     if is_zero(i.known_share):
-        return 0 * prefill
-    none = 0 * i.cached_share
+        return zero_like(prefill)
+    none = zero_like(i.cached_share)
     alike = i.but(seq_len=new_tokens(i), cached_share=none, loaded_share=none)
     time = prefill_pass(alike, d, prompts).time / (prompts * i.pp_size)
-    return where(i.known_share > 0, maximum(prefill - time, 0 * prefill), 0 * prefill)
+    return where(i.known_share > 0, maximum(prefill - time, zero_like(prefill)), zero_like(prefill))
 
 
 def _crossover(i: ServingInputs, d: Device) -> Value:
@@ -312,13 +323,13 @@ def _growth(i: ServingInputs, room: Value, admitted: Value, whole: Value) -> _Gr
     prompt = own_blocks(i, 1, i.seq_len) / i.calibration.kv_share
     full = f.cache_full_probability(admitted, room, prompt, whole)
     recomputed = full * i.output_len
-    chosen = i.reserved_output == i.reserved_output
+    chosen = is_known(i.reserved_output)
     held = maximum(1, minimum(admitted, floor(2 * room / (prompt + whole))))
     return _Growth(
         running=where(chosen, held, admitted),
         whole=whole,
         recomputed=recomputed,
-        charged=where(chosen, recomputed, 0 * recomputed),
+        charged=when(chosen, recomputed),
     )
 
 
@@ -559,7 +570,7 @@ def _decode(
     moved = layer.products.traffic + d.memory * (layer.elementwise + adapters.streamed)
     moved = layers * moved + logits.traffic
     arithmetic = layer.products.compute + layer.attention
-    waiting = maximum(0 * layer.products.time, layer.products.time - layer.products.compute)
+    waiting = maximum(zero_like(layer.products.time), layer.products.time - layer.products.compute)
     host = c.sequence_overhead + i.draft_tokens * c.draft_overhead
     return Pass(
         time=on_device + stage_hops(i, tokens) + own * i.pp_size * host,
@@ -598,7 +609,9 @@ def _power(
             reading = reading + tower_flops(tower, sequences * i.images)
         return decodes * step + reading
 
-    hfu = flops_share(i, flops(prompt.matrix), flops(0 * prompt.matrix), cycle, i.replica_devices)
+    hfu = flops_share(
+        i, flops(prompt.matrix), flops(zero_like(prompt.matrix)), cycle, i.replica_devices
+    )
     if not is_zero(i.calibration.expert_padding):
         hfu = hfu + f.flops_utilization(padding, cycle, i.peak_rate, 1)
     return served_power(i, sequences, cycle, hfu, traffic)

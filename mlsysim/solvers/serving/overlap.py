@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, where
+from mlsysim.core.numeric import Value, is_zero, when, where
 from mlsysim.solvers.inference import ExpertPlan, routed_work
 from mlsysim.solvers.layer import Device, beside_exchange
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -43,7 +43,7 @@ def hidden_exchange(
         shared, last = beside_exchange(d, i.model, block, tokens, i.tp_size, met)
         within = _hidden(dispatch, shared) + _hidden(combine, last)
         between = _hidden(dispatch + combine, computation)
-        alone = where((i.overlap_batches == 1) & (i.attention_dp > 1), within, 0 * within)
+        alone = when((i.overlap_batches == 1) & (i.attention_dp > 1), within)
         hidden.append(where(parts > 1, between, alone))
     return mean_over(i.model, hidden)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, where
+from mlsysim.core.numeric import Value, first_known, where, zero_like
 from mlsysim.solvers.serving.cache import own_blocks
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators, server_memory
@@ -60,7 +60,7 @@ def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
     room = memory.capacity - memory.held - taken
     flow = rate * own_blocks(i, 1, i.seq_len + i.kept_output) / share
     here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
-    beyond = first_known(i.host_memory, 0 * room)
+    beyond = first_known(i.host_memory, zero_like(room))
     hits = f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns)
     reusable = reusable_share(i)
     return Prefixes(reusable * here, reusable * (hits - here), hits)
@@ -84,7 +84,7 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
     plain = serve_operators(i)
     taken, low = running_memory(i, plain["running_batch_size"]), plain["request_throughput"]
     reusable = reusable_share(i)
-    high = served(Prefixes(reusable, 0 * reusable, 1))["request_throughput"]
+    high = served(Prefixes(reusable, zero_like(reusable), 1))["request_throughput"]
     rate = agreeing(
         lambda rate: served(prefixes_at(i, rate, taken))["request_throughput"], low, high
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, where
+from mlsysim.core.numeric import Value, maximum, where, zero_like
 from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_blocks, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.power import served_power, token_times
@@ -73,7 +73,12 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "output_throughput": i.output_len * request_rate,
         **served_power(i, i.batch_size, cycle, hfu, decodes * step.traffic + reading.traffic),
         **token_times(
-            i, i.tp_size / request_rate, prefill / i.batch_size, 0 * prefill, decode, i.batch_size
+            i,
+            i.tp_size / request_rate,
+            prefill / i.batch_size,
+            zero_like(prefill),
+            decode,
+            i.batch_size,
         ),
         "running_batch_size": i.batch_size,
         "running_limit": where(i.batch_size >= 1, "clients", "memory"),

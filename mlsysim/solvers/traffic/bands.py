@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where
+from mlsysim.core.numeric import Value, maximum, minimum, where, zero_like
 from mlsysim.core.types import ServingCalibration
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
@@ -69,7 +69,7 @@ def _compared(i: OpenLoopInputs, prompt_steps: Value) -> dict[str, Value]:
     short = prompt_steps * (1 + i.input_variation) < SHORT
     return {
         "burstiness": i.burstiness,
-        "input_variation": where(short, 0 * i.input_variation, i.input_variation),
+        "input_variation": where(short, zero_like(i.input_variation), i.input_variation),
         "output_variation": i.output_variation,
         "prompt_steps": prompt_steps,
     }

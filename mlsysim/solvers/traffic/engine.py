@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import (
+    Value,
+    is_known,
+    is_zero,
+    maximum,
+    minimum,
+    sqrt,
+    when,
+    where,
+    zero_like,
+)
 from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.serving.host import loading_time
@@ -114,7 +124,7 @@ class Engine:
         Less than one prompt takes its share of the time.
         """
         time = interpolated(self.prompts, self.reads, prompts)
-        time = time - self.reads[0] * maximum(1 - prompts, 0 * prompts)
+        time = time - self.reads[0] * maximum(1 - prompts, zero_like(prompts))
         return time + (maximum(prompts / self.prompts[-1], 1) - 1) * self.reads[-1]
 
     def added_time(self, prompts: Value, saving: Value) -> Value:
@@ -149,7 +159,9 @@ class Engine:
     def own_time(self, saving: Value) -> Value:
         """Return the time of a request's prompt in passes that decode, in addition to them."""
         alone = self.alone
-        return where(self.reads[0] > 0, alone - minimum(alone, saving * self.chunks), 0 * alone)
+        return where(
+            self.reads[0] > 0, alone - minimum(alone, saving * self.chunks), zero_like(alone)
+        )
 
     @property
     def alone(self) -> Value:
@@ -159,7 +171,7 @@ class Engine:
     @property
     def filling(self) -> Value:
         """Time of a prompt in the other stages of a pipeline."""
-        return (1 - 1 / self.stages) * where(self.reads[0] > 0, self.alone, 0 * self.alone)
+        return (1 - 1 / self.stages) * when(self.reads[0] > 0, self.alone)
 
     def refill_time(self, output_len: Value) -> Value:
         """Return the time that a prompt adds to passes if the next one takes each slot at once.
@@ -213,7 +225,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         served.append(served[-1] if same else serve_steps(running.but(batch_size=sequences)))
     prompts = _prompts(i, places)
     # While the cache is full, each new token evicts another one, which a later pass computes again.
-    chosen = i.reserved_output == i.reserved_output
+    chosen = is_known(i.reserved_output)
     refills = minimum(prompts_together(i, places, i.answer), prompts.prompts[-1])
     each = interpolated(prompts.prompts, prompts.reads, refills) / (refills * prompts.seq_len)
     # All tokens are recomputed in the passes after the first token.
@@ -226,7 +238,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     c = i.calibration
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
-        nothing, single = 0 * prompts.prefill, prompts.prompts[0]  # 0 s, and a count of 1
+        nothing, single = zero_like(prompts.prefill), prompts.prompts[0]  # 0 s, and a count of 1
         prompts = _Prompts(
             empty=served[0][0]["decode_latency"],
             prefill=nothing,
@@ -240,14 +252,16 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, size, i.answer)
         waited = f.admission_wait(step, size, steps, i.answer) + c.request_overhead
         # The first pass of a decode pool is a decode step, which is part of a wait for admission.
-        single = 0 * step if i.role != "decode" else where(i.answer > 1, 0 * step, step)
+        single = (
+            zero_like(step) if i.role != "decode" else where(i.answer > 1, zero_like(step), step)
+        )
         return waited + single
 
     return Engine(
         **vars(prompts),
         sizes=tuple(sizes),
         decodes=tuple(
-            answer["decode_latency"] + where(chosen, more, 0 * more)
+            answer["decode_latency"] + when(chosen, more)
             for (answer, _), more in zip(served, again, strict=True)
         ),
         savings=tuple(c.mixing * step.shared for _, step in served),
@@ -298,7 +312,7 @@ def _prompts(i: OpenLoopInputs, places: Value) -> _Prompts:
     most = ranks * maximum(1, pass_budget(i) / fresh)
     refills = minimum(prompts_together(i, places, i.answer), most)
     below, above = minimum(refills, ranks), maximum(refills, ranks)
-    numbers = [1 + 0 * below]
+    numbers = [1 + zero_like(below)]
     for number in (
         sqrt(below),
         below,
@@ -315,13 +329,15 @@ def _prompts(i: OpenLoopInputs, places: Value) -> _Prompts:
     alone = times[0] * i.pp_size
     # How much of that grows with the prompt: what it adds to a pass of a few tokens.
     plain = one.but(cached_share=0.0, loaded_share=0.0)
-    few = _reading(plain.but(seq_len=_BESIDE + 0 * fresh), 1)
+    few = _reading(plain.but(seq_len=_BESIDE + zero_like(fresh)), 1)
     growing = _reading(plain.but(seq_len=_BESIDE + fresh), 1) - few
-    attending = 0 * alone
+    attending = zero_like(alone)
     if not is_zero(i.known_share):
         # Fresh tokens also attend to the cached ones.
-        known = where(i.known_share > 0, alone - _reading(plain.but(seq_len=fresh), 1), 0 * alone)
-        attending = maximum(known, 0 * alone)
+        known = where(
+            i.known_share > 0, alone - _reading(plain.but(seq_len=fresh), 1), zero_like(alone)
+        )
+        attending = maximum(known, zero_like(alone))
     prefill = minimum(growing + attending, alone)
     return _Prompts(
         empty=alone - prefill,

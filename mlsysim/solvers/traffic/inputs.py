@@ -6,7 +6,7 @@ import math
 from typing import Annotated, Any
 
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value
+from mlsysim.core.numeric import Value, zero_like
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Amount, Whole
@@ -76,12 +76,12 @@ class OpenLoopInputs(ServingInputs):
         """Tokens of an answer that the engine generates: only the first in a prefill pool."""
         if self.role == "both":
             return self.output_len
-        return self.output_len - 1 if self.role == "decode" else 0 * self.output_len + 1
+        return self.output_len - 1 if self.role == "decode" else zero_like(self.output_len) + 1
 
     @property
     def kept_output(self) -> Value:
         """Tokens of an answer that stay in the prefix cache: the decode pool keeps none of them."""
-        return 0 * self.output_len if self.role == "prefill" else self.output_len
+        return zero_like(self.output_len) if self.role == "prefill" else self.output_len
 
 
 def _whole_token(name: str) -> Rule[OpenLoopInputs]:

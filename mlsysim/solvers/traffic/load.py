@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import Value, maximum, minimum, sqrt, when, where, zero_like
 from mlsysim.solvers.traffic.engine import Engine, interpolated
 
 __all__ = ["InFlight", "Requests", "Turnover", "in_flight", "turnover_of"]
@@ -77,12 +77,11 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
     # A decode pool makes a single token in a decode step, and other engines in a prefill.
     decodes_first = engine.reads[0] == 0
     steps = tuple(
-        where(some, engine.accepted * each, where(decodes_first, each, 0 * each))
-        for each in engine.decodes
+        where(some, engine.accepted * each, when(decodes_first, each)) for each in engine.decodes
     )
     # A request is next to others in a share of its passes.
     savings = tuple(
-        where(some, (1 - 1 / size) * each, 0 * each)
+        where(some, (1 - 1 / size) * each, zero_like(each))
         for size, each in zip(engine.sizes, engine.savings, strict=True)
     )
     stays: list[Value] = []
@@ -107,8 +106,8 @@ def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFligh
     """Return the requests in flight, whose number and time in the engine depend on each other."""
     arrivals, decodes = requests.rate, requests.decodes(engine)
     # Up to one request, a stay does not depend on their number. Beyond, it is linear between sizes.
-    base, slope = turnover.stays[0], 0 * turnover.stays[0]
-    low, high = 0 * engine.sizes[0], engine.sizes[0]
+    base, slope = turnover.stays[0], zero_like(turnover.stays[0])
+    low, high = zero_like(engine.sizes[0]), engine.sizes[0]
     for k in range(1, len(engine.sizes)):
         before, size = engine.sizes[k - 1], engine.sizes[k]
         if size is before:
@@ -119,7 +118,7 @@ def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFligh
         slope = where(above, rise, slope)
         low, high = where(above, before, low), where(above, size, high)
     keeps_up = arrivals * slope < 1
-    balance = f.requests_at_balance(arrivals, base, where(keeps_up, slope, 0 * slope))
+    balance = f.requests_at_balance(arrivals, base, when(keeps_up, slope))
     balance = maximum(low, minimum(where(keeps_up, balance, high), high))
 
     peakedness = f.arrival_peakedness(requests.burstiness, requests.output_variation)
@@ -134,12 +133,12 @@ def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFligh
         return (ends[1] - ends[0]) / span
 
     growth = slope_of(turnover.steps)
-    growth = maximum(growth, 0 * growth)
+    growth = maximum(growth, zero_like(growth))
     step = interpolated(engine.sizes, turnover.steps, balance)
     saving = where(
         requests.output_len > 1,
         interpolated(engine.sizes, engine.savings, balance),
-        0 * engine.savings[0],
+        zero_like(engine.savings[0]),
     )
     # A request that decodes meets prompts of others, which always save that time.
     prompts = maximum(balance * engine.gathered / engine.accepted / maximum(decodes, 1), _SMALL)
@@ -148,7 +147,7 @@ def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFligh
     inside = maximum(balance, engine.sizes[0])
     wait = interpolated(engine.sizes, engine.waits, inside) + engine.filling
     rest = interpolated(engine.sizes, turnover.stays, inside) - decodes * step - wait
-    prefill = minimum(prefill, maximum(rest, 0 * rest) / inside)
+    prefill = minimum(prefill, maximum(rest, zero_like(rest)) / inside)
     another = _another_prompt(
         engine, arrivals, f.pass_with_prompts(step, arrivals, prefill), saving
     )

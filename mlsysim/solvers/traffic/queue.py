@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where, zero_like
 from mlsysim.solvers.serving.adapters import batch_adapters, resident_bytes
 from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memory, thinking
 from mlsysim.solvers.traffic.bands import LAW, edges_of, simulated
@@ -121,7 +121,7 @@ def _after_loading(
     capacity = minimum(capacity, 1 / each)
     utilization = rate / capacity
     stable = utilization < 1
-    busy = where(stable, rate * each, 0 * utilization)
+    busy = where(stable, rate * each, zero_like(utilization))
     wait = f.budget_wait(busy, engine.loading, burstiness, input_variation)
     more = engine.loading + wait
     later = {n: v + more for n, v in found.items() if n.startswith(("ttft", "e2e"))}

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, exp, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import Value, exp, maximum, minimum, sqrt, where, zero_like
 from mlsysim.solvers.traffic.engine import Engine, interpolated
 from mlsysim.solvers.traffic.load import InFlight, Requests, Turnover
 
@@ -97,24 +97,24 @@ def passes_of(engine: Engine, requests: Requests, turnover: Turnover, inside: In
     step = interpolated(engine.sizes, turnover.steps, minimum(inside.running, engine.places))
     mean_pass = f.pass_with_prompts(step, arrivals, prefill)
     longer = f.pass_seen_on_arrival(
-        0 * step, arrivals, inside.another, requests.burstiness, requests.input_variation
+        zero_like(step), arrivals, inside.another, requests.burstiness, requests.input_variation
     )
     seen = mean_pass + longer
     # Without decode there are no passes without prompts.
     alone = engine.reads[0]
-    base = step + maximum(alone - prefill, 0 * alone)
+    base = step + maximum(alone - prefill, zero_like(alone))
     prompts = f.prompts_in_busy_pass(arrivals, base, prefill)
     # A pass takes no more than its budget, which may be a part of a prompt.
     budget = engine.readers * engine.pass_tokens / engine.seq_len
     for _ in range(_PASS_ROUNDS):
         prompts = minimum(prompts, budget)
-        arriving = arrivals * (step + engine.added_time(prompts, 0 * alone))
+        arriving = arrivals * (step + engine.added_time(prompts, zero_like(alone)))
         prompts = arriving + exp(-arriving)
     prompts = minimum(prompts, budget)
     # A pass takes no longer than a full one.
     full_pass = engine.full_time(inside.saving)
     longest = step + full_pass
-    packed = minimum(step + engine.added_time(prompts, 0 * alone), longest)
+    packed = minimum(step + engine.added_time(prompts, zero_like(alone)), longest)
     packed_seen = f.busy_pass_seen(
         packed, prompts, arrivals, prefill, requests.burstiness, requests.input_variation
     )
@@ -141,7 +141,7 @@ def first_token(
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
     others = minimum(
         f.prompts_alongside(arrivals, seen, requests.burstiness),
-        maximum(readers * per_pass - 1, 0 * readers),
+        maximum(readers * per_pass - 1, zero_like(readers)),
     )
     queued = f.queued_prompt_time(passes.step, passes.full / per_pass, per_pass, readers)
     part = maximum(queued, passes.mean / (readers * per_pass))
@@ -151,10 +151,10 @@ def first_token(
     budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
     # Others are read at the same time, up to one on each rank.
     others_time = engine.added_time(1 + others, inside.saving) - engine.added_time(
-        1 + 0 * others, inside.saving
+        1 + zero_like(others), inside.saving
     )
     # Without decode, nothing runs after a pass, and so nothing is launched ahead.
-    ahead = where(requests.output_len > 1, engine.delay_steps * passes.mean, 0 * passes.mean)
+    ahead = where(requests.output_len > 1, engine.delay_steps * passes.mean, zero_like(passes.mean))
     busy_time = seen / 2 + ahead + chunks * passes.step + others_time
     alone, among = engine.alone, engine.own_time(inside.saving) + busy_time + budget
     first = (1 - busy) * alone + busy * among

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypedDict, TypeVar
 
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, first_known, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_known, minimum, where
 from mlsysim.core.types import (
     ATTENTION,
     CP_KINDS,
@@ -309,7 +309,7 @@ class TrainingInputs(DeviceInputs):
     @property
     def frozen(self) -> Value:
         """1 if only adapters are trained, else 0."""
-        return where(self.lora_rank == self.lora_rank, 1, 0)
+        return where(is_known(self.lora_rank), 1, 0)
 
     @property
     def adapter_rank(self) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_known, minimum, when, where, zero_like
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
@@ -203,7 +203,7 @@ def _context_times(
         links.remote.bandwidth,
         2 * links.remote.latency,
     )
-    return round_trip(0 * attention) + swapped, round_trip(covering) + swapped
+    return round_trip(zero_like(attention)) + swapped, round_trip(covering) + swapped
 
 
 def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
@@ -230,7 +230,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     near = f.local_ranks(i.ep_size, i.fleet.node.accelerators_per_node)
     nodes = i.ep_size / near
     # With a limit on nodes, a token is sent to each of them once.
-    limited = i.expert_nodes == i.expert_nodes
+    limited = is_known(i.expert_nodes)
     by_node = where(limited, 1, copies_per_node) > 0
     back = i.capacity_factor * w.hidden_state / w.sequence_shards
     out = back * i.dispatch_precision.bytes_per_element / i.precision.training_bytes
@@ -316,7 +316,7 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
             way.latency,
         )
         parts.append(f.shard_traffic_time(gather, gathers, scatter))
-    return where(i.zero_stage >= 2, sum_of(parts), 0 * sum_of(parts))
+    return when(i.zero_stage >= 2, sum_of(parts))
 
 
 def step_exchanges(
@@ -345,6 +345,6 @@ def step_exchanges(
             way.bandwidth,
             way.latency,
         )
-        gradients.append(between + where(i.zero_stage >= 2, 0 * scatter, scatter))
-        weights.append(where(i.zero_stage >= 3, 0 * gather, gather))
+        gradients.append(between + where(i.zero_stage >= 2, zero_like(scatter), scatter))
+        weights.append(where(i.zero_stage >= 3, zero_like(gather), gather))
     return sum_of(gradients), sum_of(weights)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where, zero_like
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.tower import tower_of
@@ -71,7 +71,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
     )
     tower = tower_parameters(model)
-    outside = maximum(0 * model.parameters, model.parameters - stack - all_experts - tower)
+    outside = maximum(zero_like(model.parameters), model.parameters - stack - all_experts - tower)
     table = outside / model.embedding_tables
     stages = arranged(
         model.groups,
@@ -83,7 +83,7 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     )
 
     def between(index: Value, counts: list[Value]) -> _Stage:
-        return _Stage(index, counts, 0, 0, 0 * tower, 0 * w.own_sequences)
+        return _Stage(index, counts, 0, 0, zero_like(tower), zero_like(w.own_sequences))
 
     def held(stage: _Stage) -> dict[str, Any]:
         return _held(i, w, table, layers, stage)
@@ -91,9 +91,9 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is also the last
     tables = where(i.pp_size > 1, 1, model.embedding_tables)
     images = i.images * w.own_sequences
-    first = held(_Stage(0 * i.pp_size, stages.first, tables, alone, tower, images))
+    first = held(_Stage(zero_like(i.pp_size), stages.first, tables, alone, tower, images))
     with_mtp = [_with_mtp(i, *pair) for pair in zip(model.groups, stages.last, strict=True)]
-    last = held(_Stage(i.pp_size - 1, with_mtp, 1, 1, 0 * tower, 0 * images))
+    last = held(_Stage(i.pp_size - 1, with_mtp, 1, 1, zero_like(tower), zero_like(images)))
     one_way = is_zero(i.schedule.bidirectional)
     mirrored = i.schedule.bidirectional > 0
     fullest = first if one_way else _chosen(mirrored, _together(i, first, last), first)
@@ -175,7 +175,7 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         kept_width = (dense.matrices - 1 + narrow) * dense.inner_width
         gradient_width = f.backward_width(1, width, dense.inner_width, dense.matrices)
     else:
-        buffered, kept_width, gradient_width = 0 * width, 0 * width, width
+        buffered, kept_width, gradient_width = zero_like(width), zero_like(width), width
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     again = i.recompute

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import (
+    Value,
+    first_known,
+    is_zero,
+    maximum,
+    minimum,
+    when,
+    where,
+    zero_like,
+)
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
 from mlsysim.solvers.layer import (
@@ -73,8 +82,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     # One mean layer on one microbatch
     layer = _layer(i, d, w.own_tokens, w.own_sequences)
     tensor_time = all_reduces(i, w) * (
-        tensor_all_reduce_time(i, w, links)
-        + where(i.tp_size > 1, s.collective_overhead, 0 * s.collective_overhead)
+        tensor_all_reduce_time(i, w, links) + when(i.tp_size > 1, s.collective_overhead)
     )
     experts_time = exchange_time(i, w, links, s.copies_per_node)
     context_time, context = context_times(i, w, links, layer.attention_of)
@@ -160,9 +168,9 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         waits = []
         for each in _paces(
             _Passes(work, layer.forward, layer.weights),
-            _Passes(sent, sent / (2 + again), 0 * sent),
+            _Passes(sent, sent / (2 + again), zero_like(sent)),
             (_launches(i, launch), s.launch_exposed),
-            (_Passes(gathers, 0 * gathers, 0 * gathers), 1 - gather_overlap),
+            (_Passes(gathers, zero_like(gathers), zero_like(gathers)), 1 - gather_overlap),
         ):
             there = (layers_there * a + b for a, b in zip(each, around_there, strict=True))
             wait = bubble_time(i, bubble, *there)
@@ -182,7 +190,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     overlap = where(
         by_layer, gather_overlap, where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
     )
-    idle = maximum(0 * gathers, layer_time - gathers)
+    idle = maximum(zero_like(gathers), layer_time - gathers)
     cover = where(by_layer, w.stage_layers * idle, passes / count)
     exposed_reduction = f.covered_time(reduction, overlap, cover * (2 + again) / (3 + again))
     exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
@@ -211,7 +219,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         return count * layers * per_layer
 
     # Time that gathers add to a layer
-    waiting = maximum(0 * gathers, gathers - layer_time) + (1 - gather_overlap) * minimum(
+    waiting = maximum(zero_like(gathers), gathers - layer_time) + (1 - gather_overlap) * minimum(
         layer_time, gathers
     )
     exposed = Times(
@@ -458,7 +466,7 @@ def _modules_again(
             product(d, tokens, each.inner, each.columns / i.tp_size, 1, d.product).time
             for each in a.expansions(model.hidden_dim)
         ]
-        return again.latent_share * sum_of(times) if times else 0 * streams
+        return again.latent_share * sum_of(times) if times else zero_like(streams)
 
     return streams, mean_over_attention(model, heads)
 

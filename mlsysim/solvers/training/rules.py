@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
-from mlsysim.core.numeric import Value, first_known, gcd, maximum, where
+from mlsysim.core.numeric import Value, first_known, gcd, is_known, is_unknown, maximum, where
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.context import within_context
 from mlsysim.solvers.tower import IMAGE_RULES
@@ -21,7 +21,7 @@ def _model_parallel(i: TrainingInputs) -> Value:
 def _stage_layers_given(i: TrainingInputs) -> Value:
     """Return how many of the two end stages have a stated number of layers."""
     ends = (i.first_stage_layers, i.last_stage_layers)
-    return where(ends[0] == ends[0], 1, 0) + where(ends[1] == ends[1], 1, 0)
+    return where(is_known(ends[0]), 1, 0) + where(is_known(ends[1]), 1, 0)
 
 
 def _layers_left(i: TrainingInputs) -> Value:
@@ -62,7 +62,7 @@ def _fullest(i: TrainingInputs) -> Value:
 
 def _fits_a_stage(i: TrainingInputs) -> Value:
     """Return whether a stage has as many layers as are recomputed."""
-    absent = i.recompute_layers != i.recompute_layers
+    absent = is_unknown(i.recompute_layers)
     if absent is True:
         return True  # nearly always; then there is no need to lay out the stages
     return absent | (i.recompute_layers <= _fullest(i))
@@ -74,7 +74,7 @@ def _whole_chunks(end: str) -> Rule[TrainingInputs]:
 
     def holds(i: TrainingInputs) -> Value:
         layers: Value = getattr(i, name)
-        return (layers != layers) | (layers % i.virtual_stages == 0)
+        return is_unknown(layers) | (layers % i.virtual_stages == 0)
 
     return Rule(
         name,
@@ -236,7 +236,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     Rule(
         "shard_size",
         lambda i: (
-            (i.shard_size != i.shard_size)
+            is_unknown(i.shard_size)
             | (
                 (i.zero_stage >= 1)
                 & (_replicas(i) % _shard_size(i) == 0)
@@ -263,7 +263,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "recompute_layers",
-        lambda i: (i.recompute_layers != i.recompute_layers) | _repeats(i),
+        lambda i: is_unknown(i.recompute_layers) | _repeats(i),
         lambda i: (
             f"recompute_layers = {i.recompute_layers} has nothing to apply to, because recompute = "
             f"{i.recompute.name!r} repeats nothing with {i.attention.name} attention: choose "

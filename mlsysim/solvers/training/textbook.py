@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core import formulas as f
+from mlsysim.core.numeric import zero_like
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
@@ -36,7 +37,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     )
     pipeline = stage_transfer_time(i, w, links)
     # Nothing overlaps, so no attention hides the exchange of keys and values.
-    context = count * w.stage_layers * context_times(i, w, links, lambda _: 0 * compute)[0]
+    context = count * w.stage_layers * context_times(i, w, links, lambda _: zero_like(compute))[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     gradient_bytes = i.gradient_precision.training_bytes
     data = count * w.stage_layers * shard_time(i, w, links, gradient_bytes)
@@ -65,8 +66,8 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         every=communication,
         bubble=bubble,
         busy=busy,
-        update=0 * step,  # the textbook counts neither
-        host=0 * step,
+        update=zero_like(step),  # the textbook counts neither
+        host=zero_like(step),
         mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, i.devices),
         hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, i.devices),
         mbu=0,  # the textbook counts no memory traffic

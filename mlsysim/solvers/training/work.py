@@ -7,7 +7,17 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, minimum, where
+from mlsysim.core.numeric import (
+    Value,
+    first_known,
+    floor,
+    is_known,
+    is_zero,
+    maximum,
+    minimum,
+    where,
+    zero_like,
+)
 from mlsysim.core.types.attention import Matrix
 from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.tower import tower_flops, tower_of
@@ -52,7 +62,7 @@ def stage_layout(i: TrainingInputs) -> Layout:
     If layers do not divide, the last stage has fewer, and then the first.
     """
     first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
-    stated = where(first == first, 1, 0) + where(last == last, 1, 0)
+    stated = where(is_known(first), 1, 0) + where(is_known(last), 1, 0)
     others = maximum(1, i.pp_size - stated)
     rest = i.model.layers - first_known(first, 0) - first_known(last, 0)
     longest = f.layers_per_stage(rest, others, v)
@@ -97,11 +107,11 @@ def orthogonalization(i: TrainingInputs, w: Work) -> Value:
     Devices that share a matrix share this work too. Embedding tables and routers are left out.
     """
     if is_zero(i.optimizer.iterations):
-        return 0 * i.conventions.flops_per_mac
+        return zero_like(i.conventions.flops_per_mac)
     rank = i.adapter_rank
 
     def flops(matrices: list[Matrix]) -> Value:
-        parts = [0 * i.conventions.flops_per_mac]
+        parts = [zero_like(i.conventions.flops_per_mac)]
         for each in matrices:
             # The matrix itself, or the two thin ones that are trained instead
             trained = ((each.rows, each.columns), (rank, each.rows), (rank, each.columns))
@@ -278,7 +288,7 @@ def _trained_flops(i: TrainingInputs) -> TokenFlops:
 
 def _expert_flops(i: TrainingInputs) -> Value:
     """Return the operations of a token in its experts, forward."""
-    parts = [0 * i.conventions.flops_per_mac]
+    parts = [zero_like(i.conventions.flops_per_mac)]
     for group in i.model.groups:
         if (block := group.experts) is not None:
             expert = block.expert_parameters(i.model.hidden_dim)
