@@ -272,7 +272,7 @@ def _computed(grid: Grid, invalid: str, executor: Executors | None, progress: Pr
 
 
 def _with_defaults(cls: type[Solver[Any, Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    known = inspect.signature(cls.solve).parameters
+    known = cls.defaults
     for name in arguments:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -280,10 +280,7 @@ def _with_defaults(cls: type[Solver[Any, Any]], arguments: Mapping[str, Any]) ->
             raise ConfigError(
                 f"{cls.__name__} has no argument {shown(name)}; {hint}", argument=name
             )
-    defaults = {name: item.default for name, item in known.items()}
-    missing = [
-        n for n, v in defaults.items() if v is inspect.Parameter.empty and n not in arguments
-    ]
+    missing = [n for n, v in known.items() if v is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise ConfigError(f"{missing[0]} is missing: it has no default", argument=missing[0])
-    return defaults | dict(arguments)
+    return {**known, **arguments}

@@ -17,7 +17,7 @@ from mlsysim.scenario.files import scalar_of
 from mlsysim.scenario.names import read_argument
 from mlsysim.solvers.arguments import Argument, Noun
 from mlsysim.solvers.base import Solver
-from mlsysim.solvers.signatures import notes_of
+from mlsysim.solvers.signatures import arguments_of, notes_of
 
 __all__ = ["REQUIRED", "Signature", "example", "flag", "signature_of"]
 
@@ -50,37 +50,22 @@ class Signature:
     notes: Mapping[str, str]
 
     @classmethod
-    def of(
-        cls,
-        function: Callable[..., Any],
-        kinds: Mapping[str, Argument],
-        *,
-        name: str = "",
-        notes: Mapping[str, str] | None = None,
-    ) -> Signature:
+    def of(cls, function: Callable[..., Any], *, name: str = "") -> Signature:
         """Read a function's signature and docstring.
 
         Parameters
         ----------
         function
             The function. Arguments without a kind are left out.
-        kinds
-            Kinds of its arguments; others are ignored.
         name
             Name for errors; if empty, the function's own name.
-        notes
-            Descriptions of arguments that its docstring does not describe one by one.
         """
-        defaults = {
-            key: item.default
-            for key, item in inspect.signature(function).parameters.items()
-            if key in kinds
-        }
+        kinds, known = arguments_of(function), inspect.signature(function).parameters
         return cls(
             name=name or function.__name__,
-            kinds={key: kinds[key] for key in defaults},
-            defaults=defaults,
-            notes={**(notes or {}), **notes_of(function)},
+            kinds={key: kinds[key] for key in known if key in kinds},
+            defaults={key: item.default for key, item in known.items() if key in kinds},
+            notes=notes_of(function),
         )
 
     def read(self, words: Words, settings: Iterable[str], *, axes: bool = False) -> dict[str, Any]:
@@ -162,7 +147,7 @@ class Signature:
 
 def signature_of(solver: type[Solver[Any, Any]]) -> Signature:
     """Return the arguments of a solver."""
-    return Signature.of(solver.solve, solver.parameters, name=solver.__name__)
+    return Signature.of(solver.solve, name=solver.__name__)
 
 
 def flag(name: str) -> str:

@@ -20,12 +20,11 @@ from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
 from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim.solvers.signatures import arguments_of
 
 __all__ = ["advise", "contrast", "diagnose"]
 
 _PLAN = signature_of(DistributedSolver)
-_SEARCH = Signature.of(find_plan, arguments_of(find_plan))
+_SEARCH = Signature.of(find_plan)
 
 
 @click.command(cls=Asking, signature=_SEARCH)

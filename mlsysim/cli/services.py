@@ -23,7 +23,6 @@ from mlsysim.planner.service_plans import SLO
 from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount, Argument
-from mlsysim.solvers.signatures import arguments_of
 from mlsysim.traffic import Trace, Traffic, read_trace
 from mlsysim.traffic.trace import UNITS
 
@@ -44,7 +43,7 @@ _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e":
 
 def _signature(name: str, function: Any) -> Signature:
     """Return a function's arguments, with those of its model, hardware, traffic and limits."""
-    own = Signature.of(function, arguments_of(function))
+    own = Signature.of(function)
     load = {n: _SOLVER.kinds[n] for n in ("model", "hardware", *_LOAD)}
     defaults = {n: _SOLVER.defaults[n] for n in load}
     defaults["arrival_rate"] = None  # a trace may contain it

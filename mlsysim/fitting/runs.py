@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,12 +16,6 @@ from mlsysim.validation.columns import Columns
 from mlsysim.validation.rows import Row, Skip
 
 __all__ = ["Run", "base_of", "check_alike", "run_of", "runs_of"]
-
-_DEFAULTS = {
-    name: item.default
-    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
-}
-
 
 _MEASURED = "step_latency_total"
 _SLOWEST = 30
@@ -68,7 +61,6 @@ def run_of(name: str, arguments: dict[str, Any], measured: float) -> Run:
     ConfigError
         If the arguments are invalid.
     """
-    arguments = _DEFAULTS | arguments
     admitted = DistributedSolver.admit(arguments)
     for fault in DistributedSolver.faults(admitted):
         raise fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import islice
 from typing import Annotated, Any, Unpack
 
@@ -211,7 +212,7 @@ def advise(
     >>> advice.best.feasible
     True
     """
-    given = given_to(advise, locals(), job)
+    given = given_to(signature(advise), locals(), job)
     limits = {name: given[name] for name in LEVERS}
     kept = ("fleet", "batch_size", *LEVERS)
     fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,6 @@ __all__ = ["LEAST_GAIN", "Case"]
 LEAST_GAIN = 0.01
 """Share of tokens per second that a change must add before it is worth a diagnosis."""
 
-_DEFAULTS = {
-    name: item.default
-    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
-}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -29,7 +23,7 @@ class Case:
     result: DistributedResult
 
     def __getitem__(self, name: str) -> Any:
-        return self.given.get(name, _DEFAULTS[name])
+        return self.given.get(name, DistributedSolver.defaults[name])
 
     @property
     def step(self) -> float:

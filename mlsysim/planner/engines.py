@@ -54,7 +54,7 @@ __all__ = [
 LEVERS = ("hardware", "calibration", *SIZES, *FORMATS, "batch_limit")
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
-_USUAL = {name: OpenLoopSolver.parameters[name].default for name in SIZES}
+_USUAL = {name: OpenLoopSolver.defaults[name] for name in SIZES}
 """Size of each lever that is left out."""
 _POOLED = {"both": "", "prefill": " in a prefill pool", "decode": " in a decode pool"}
 LIMITS_PER_RANK = tuple(2**power for power in range(3, 11))

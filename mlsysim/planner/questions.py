@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
@@ -139,8 +138,7 @@ class Question:
 
 def question_of(solver: type[Solver[Any, Any]], given: Mapping[str, Any]) -> Question:
     """Validate the arguments of a solver, and resolve its defaults."""
-    stated = signature(solver.solve).parameters
-    known = {name: given.get(name, item.default) for name, item in stated.items()}
+    known = {name: given.get(name, usual) for name, usual in solver.defaults.items()}
     inputs = solver.admit(known)
     for name in inputs._late:
         # Constants chosen for a device stay the same while one of its numbers changes.

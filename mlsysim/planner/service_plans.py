@@ -490,7 +490,7 @@ def _engine(plan: Mapping[str, Any], prefix: str = "") -> str:
         f"{name} = {value}"
         for name in SIZES
         if name not in _GROUPS.values() and (value := plan.get(prefix + name)) is not None
-        if value != OpenLoopSolver.parameters[name].default
+        if value != OpenLoopSolver.defaults[name]
     ]
     weights = f"weights in {plan[f'{prefix}weight_precision']}"
     return ", ".join([plan[f"{prefix}calibration"], *parts, weights])

@@ -84,8 +84,8 @@ class Task:
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Every argument that a scenario may set, with its default."""
-        parameters = inspect.signature(self.solver.solve).parameters
-        return {n: item.default for n, item in parameters.items() if n not in ("model", self.noun)}
+        usual = self.solver.defaults
+        return {n: default for n, default in usual.items() if n not in ("model", self.noun)}
 
     @property
     def parameters(self) -> dict[str, Argument]:
@@ -128,9 +128,8 @@ class Task:
         self, workload: Workload, system: System, arguments: Mapping[str, Any]
     ) -> Iterator[ConfigError]:
         """Yield a fault for each rule that the arguments break together."""
-        given = {**self.defaults, **self.given(workload, system, arguments)}
         try:
-            inputs = self.solver.admit(given)
+            inputs = self.solver.admit(self.given(workload, system, arguments))
         except ConfigError as fault:
             yield fault
             return

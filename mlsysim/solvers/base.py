@@ -8,6 +8,7 @@ SI numbers, `sweep` on arrays, and `explain` on numbers that record their arithm
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Solver(Generic[I, R]):
     ----------
     parameters : dict
         The kind of each argument, read from the signature of `solve`.
+    defaults : dict
+        Default of each argument; `Parameter.empty` if it must be given.
     units : dict
         Unit of each argument that is a number.
     """
@@ -71,7 +74,9 @@ class Solver(Generic[I, R]):
     result: ClassVar[type[Any]]
     solve: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, Argument]]
+    defaults: ClassVar[Mapping[str, Any]]
     units: ClassVar[Mapping[str, str]]
+    _signature: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls) -> None:
         kinds = arguments_of(cls.solve)
@@ -79,6 +84,8 @@ class Solver(Generic[I, R]):
             return  # a `solve` that passes its arguments on to that of the base class
         composed()(getattr(cls.solve, "__func__", cls.solve))
         cls.parameters = kinds
+        cls._signature = inspect.signature(cls.solve)
+        cls.defaults = {n: item.default for n, item in cls._signature.parameters.items()}
         cls.units = {n: kind.unit for n, kind in kinds.items() if isinstance(kind, Number | Switch)}
 
     @classmethod
@@ -97,9 +104,15 @@ class Solver(Generic[I, R]):
 
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> I:
-        """Check every argument, and that the arguments are consistent."""
+        """Check every argument, and that the arguments are consistent.
+
+        Those that are left out have their defaults.
+        """
+        empty = inspect.Parameter.empty
+        known = {n: None if usual is empty else usual for n, usual in cls.defaults.items()}
+        known.update(given)
         inputs: I = cls.inputs(
-            {name: kind.admit(name, given.get(name)) for name, kind in cls.parameters.items()},
+            {name: kind.admit(name, known[name]) for name, kind in cls.parameters.items()},
             cls.units,
         )
         cls.check(inputs)
@@ -129,7 +142,7 @@ class Solver(Generic[I, R]):
         """
         given = {name: own[name] for name in cls.parameters if name in own}
         if shared is not None:
-            given = given_to(cls.solve, given, shared)
+            given = given_to(cls._signature, given, shared)
         for name, value in given.items():
             if is_axis(value):
                 raise ConfigError(

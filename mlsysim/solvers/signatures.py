@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from mlsysim.solvers.arguments import Argument, Number
@@ -33,8 +34,13 @@ def fields_of(shared: Any) -> dict[str, Any]:
     types = _types(shared)
     return {
         name: Annotated[types.get(hint.__origin__, hint.__origin__), *hint.__metadata__]
-        for name, hint in get_type_hints(get_origin(shared) or shared, include_extras=True).items()
+        for name, hint in _annotations(get_origin(shared) or shared).items()
     }
+
+
+@cache
+def _annotations(shared: Any) -> dict[str, Any]:
+    return get_type_hints(shared, include_extras=True)
 
 
 def _types(shared: Any) -> dict[Any, Any]:
@@ -90,13 +96,15 @@ def defaults_of(shared: Any) -> dict[str, Any]:
     return values
 
 
-def given_to(function: Any, own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+def given_to(
+    signature: inspect.Signature, own: Mapping[str, Any], shared: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return all arguments of a call, with the defaults of those that are left out.
 
     Parameters
     ----------
-    function
-        The function, whose signature is composed.
+    signature
+        The composed signature of the function.
     own
         The values of its own arguments, such as its `locals()`.
     shared
@@ -107,7 +115,6 @@ def given_to(function: Any, own: Mapping[str, Any], shared: Mapping[str, Any]) -
     TypeError
         If there is no such argument, or one is missing.
     """
-    signature = inspect.signature(function)
     stated = {name: value for name, value in own.items() if name in signature.parameters}
     arguments = signature.bind(**stated, **shared)
     arguments.apply_defaults()

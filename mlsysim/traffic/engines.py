@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Any
 
 from mlsysim.core.errors import ConfigError
@@ -42,15 +41,13 @@ def engine_for(**arguments: Any) -> Engine:
     >>> bool(next_to_it > alone)
     True
     """
-    stated = signature(OpenLoopSolver.solve).parameters
-    if unknown := sorted(arguments.keys() - stated.keys()):
+    if unknown := sorted(arguments.keys() - OpenLoopSolver.parameters.keys()):
         raise ConfigError(
             f"{', '.join(unknown)}: not an argument of OpenLoopSolver; choose among "
-            f"{', '.join(stated)}",
+            f"{', '.join(OpenLoopSolver.parameters)}",
             argument=unknown[0],
         )
-    given = {name: item.default for name, item in stated.items()} | {"arrival_rate": 1} | arguments
-    inputs = OpenLoopSolver.admit(given)
+    inputs = OpenLoopSolver.admit({"arrival_rate": 1} | arguments)
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
     if inputs.turns > 1:

@@ -8,7 +8,6 @@ solver's own model on arrays of all passes. Writes the constants to
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,12 +85,10 @@ def with_constants(i: PassInputs, constants: dict[str, float]) -> PassInputs:
 
 def load(name: str, split: str) -> Passes:
     """Read the passes of one split that a fit is about."""
-    parameters = inspect.signature(SingleNodeSolver.solve).parameters
-    defaults = {key: item.default for key, item in parameters.items()}
     rows = [row for row in read_rows(DATA) if row.text("split") == split]
     rows = [row for row in rows if row.group in FITS[name][1]]
     return Passes(
-        Stack.of([SingleNodeSolver.admit(defaults | passes.arguments(row)) for row in rows]),
+        Stack.of([SingleNodeSolver.admit(passes.arguments(row)) for row in rows]),
         np.array([passes.measured(row) for row in rows]),
     )
 

@@ -14,7 +14,6 @@ are not written; the registry inherits them.
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 from collections.abc import Mapping
@@ -161,10 +160,6 @@ def _serve(i: ServingInputs) -> dict[str, Any]:
 @cache
 def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
     """Read all runs of one split by their constants: inputs, field of the result, and its value."""
-    parameters = inspect.signature(ServingSolver.solve).parameters
-    defaults = {name: item.default for name, item in parameters.items()}
-    pools = inspect.signature(DisaggregatedSolver.solve).parameters
-    of_pools = {name: item.default for name, item in pools.items()}
     found: dict[str, list[tuple[ServingInputs, str, float]]] = {}
     for table, arguments, told in (
         ("serving.csv", serving.arguments, _one),
@@ -182,7 +177,7 @@ def _measured(split: str) -> dict[str, list[tuple[ServingInputs, str, float]]]:
                     continue
                 apart = "decode_workers" in given
                 solver: Any = DisaggregatedSolver if apart else ServingSolver
-                admitted = solver.admit((of_pools if apart else defaults) | given)
+                admitted = solver.admit(given)
                 if any(True for _ in solver.faults(admitted)):
                     continue
                 if row.text("load"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -70,10 +69,6 @@ LIMITED = ("H100_HBM2e", "B200_Limited")
 products reach of the datasheet may lie far from what others do."""
 LIMITED_SPREAD = 0.3
 TABLES: dict[str, Any] = {"training": training, "memory": memory}
-DEFAULTS = {
-    name: item.default
-    for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
-}
 PRIORS = {
     part: {
         name: (prior.expected, prior.spread, prior.low, prior.high)
@@ -173,7 +168,7 @@ def load(*splits: str) -> Runs:
             if split not in splits or family_of(row.group) is None:
                 continue
             try:
-                inputs = DistributedSolver.admit(DEFAULTS | kind.arguments(row))
+                inputs = DistributedSolver.admit(kind.arguments(row))
                 found.append((inputs, kind.measured(row), row.group, row.name, split))
             except (Skip, MLSysError):
                 continue

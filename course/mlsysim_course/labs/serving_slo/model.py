@@ -10,7 +10,6 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import Any
 
 from mlsysim.core.units import Q_
@@ -181,11 +180,8 @@ def _engine(
 
     `OpenLoopSolver.solve` builds it again for every rate, and a chart has a dozen rates.
     """
-    given = {
-        name: item.default for name, item in signature(OpenLoopSolver.solve).parameters.items()
-    }
     asked = _arguments(role, precision, token_budget, limit)
-    i = OpenLoopSolver.admit(given | asked | {"arrival_rate": 1.0}).plain()
+    i = OpenLoopSolver.admit(asked | {"arrival_rate": 1.0}).plain()
     return i, engine_of(i)
 
 
