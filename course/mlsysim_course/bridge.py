@@ -192,24 +192,24 @@ def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    from mlsysim_course.explorers import view
+    from mlsysim_course.labs.catalog import explorer
 
-    return view(name, state)
+    return explorer(name).view(state)
 
 
 def _derive(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
-    from mlsysim_course.explorers import derivation
+    from mlsysim_course.labs.catalog import explorer
 
-    return derivation(name, state, index)
+    return explorer(name).derivation(state, index)
 
 
-def _lab(lab: str, state: Mapping[str, Any]) -> Any:
+def _lab(lab: str, state: Mapping[str, Any]) -> dict[str, Any]:
     from mlsysim_course.labs.catalog import find
 
     return find(lab).view(state)
 
 
-def _restore(lab: str, text: str) -> Any:
+def _restore(lab: str, text: str) -> dict[str, Any]:
     from mlsysim_course.labs.catalog import find
 
     return find(lab).restore(text)

@@ -1,4 +1,4 @@
-"""The controls of a lab: questions, sliders, choices and switches, and the values of each.
+"""The controls of a page: questions, sliders, choices and switches, and the values of each.
 
 A state is a plain mapping from the identifier of a control to its value. It holds only what the
 student set; `Controls.complete` fills in the rest.
@@ -13,7 +13,17 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = ["Controls", "Estimate", "Paste", "Question", "Selector", "Slider", "Toggle"]
+__all__ = [
+    "Choice",
+    "Controls",
+    "Estimate",
+    "Paste",
+    "Question",
+    "Selector",
+    "Slider",
+    "Toggle",
+    "true_claim",
+]
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,6 @@ class Control:
     """Base class of controls: `id` is the key in the state."""
 
     id: str
-    label: str
 
     @property
     def start(self) -> Any:
@@ -56,6 +65,7 @@ class Control:
 class Slider(Control):
     """One of a few numbers, in order."""
 
+    label: str
     values: tuple[int, ...]
     first: int
     unit: str = ""
@@ -79,6 +89,7 @@ class Slider(Control):
 class Selector(Control):
     """One of several named options, with the label of each by its value."""
 
+    label: str
     options: Mapping[str, str]
     first: str
 
@@ -101,6 +112,7 @@ class Selector(Control):
 class Paste(Control):
     """A text that a reader enters."""
 
+    label: str
     first: str
     most: int = 65_536
 
@@ -123,6 +135,7 @@ class Paste(Control):
 class Question(Control):
     """A question with one right answer. One that `locks` accepts only one answer."""
 
+    label: str
     options: Mapping[str, str]
     right: str
     locks: bool = False
@@ -149,6 +162,61 @@ class Question(Control):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choice(Control):
+    """A question with one right option. The page has its words, and those of each option.
+
+    Attributes
+    ----------
+    options : tuple of str
+        The names of the options.
+    truth : Callable
+        Computes the name of the right option.
+    locks : bool
+        Whether the first answer is final.
+    """
+
+    options: tuple[str, ...]
+    truth: Callable[[], str]
+    locks: bool = False
+
+    @property
+    def start(self) -> None:
+        """No answer yet."""
+        return
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"one of {', '.join(self.options)}, or None for no answer"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether it is one of the options, or no answer."""
+        return value is None or (isinstance(value, str) and value in self.options)
+
+    def verdict(self, answer: str | None) -> str | None:
+        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
+        if answer is None:
+            return None
+        return "right" if answer == self.truth() else "wrong"
+
+
+def true_claim(claims: Mapping[str, bool]) -> str:
+    """Return the name of the only claim that is true.
+
+    Raises
+    ------
+    ConfigError
+        If none or several are.
+    """
+    true = [name for name, holds in claims.items() if holds]
+    if len(true) != 1:
+        raise ConfigError(
+            f"claims = {shown(dict(claims))} must have exactly one that is true", argument="claims"
+        )
+    return true[0]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Estimate(Control):
     """A number to predict. The first answer is final.
 
@@ -162,6 +230,8 @@ class Estimate(Control):
         The smallest and the largest number that it accepts; `low` is positive.
     factor : float
         An answer is right within this factor of the truth.
+    reply : Callable or None
+        Returns a sentence about an answer, which the page shows with the verdict.
     """
 
     truth: Callable[[], float]
@@ -169,6 +239,8 @@ class Estimate(Control):
     low: float
     high: float
     factor: float
+    label: str = ""
+    reply: Callable[[float], str] | None = None
 
     @property
     def start(self) -> None:
@@ -205,6 +277,8 @@ class Estimate(Control):
 @dataclass(frozen=True)
 class Toggle(Control):
     """Something to open or close."""
+
+    label: str
 
     @property
     def start(self) -> bool:

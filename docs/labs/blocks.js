@@ -1,14 +1,8 @@
 // Draws the blocks of a lab's view. Only blocks that changed are drawn again.
 import { chart } from "./chart.js";
-import { make, table } from "./dom.js";
+import { make, sign, table } from "./dom.js";
 
-const SIGNS = { good: "✓", warn: "!", bad: "✗" };
-const SPOKEN = { good: "good: ", warn: "caution: ", bad: "bad: " };
 const paragraphs = (texts) => texts.map((text) => make("p", {}, text));
-// A tone is a color, a sign for readers who cannot see colors, and a word for screen readers.
-export const sign = (tone) => (SIGNS[tone]
-  ? make("span", { class: "mls-sign" }, make("span", { "aria-hidden": "true" }, SIGNS[tone]), make("span", { class: "visually-hidden" }, SPOKEN[tone]))
-  : null);
 
 const KINDS = {
   heading: (block) => make(`h${Math.min(4, Math.max(2, block.level))}`, {}, block.text),

@@ -39,3 +39,10 @@ export const table = ({ caption, head, rows }) => {
       make("thead", {}, make("tr", {}, ...head.map((cell, i) => make("th", { scope: "col", class: kinds[i] }, cell)))),
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))), caption));
 };
+
+const SIGNS = { good: "✓", warn: "!", bad: "✗" };
+const SPOKEN = { good: "good: ", warn: "caution: ", bad: "bad: " };
+// A tone is a color, a sign for readers who cannot see colors, and a word for screen readers.
+export const sign = (tone) => (SIGNS[tone]
+  ? make("span", { class: "mls-sign" }, make("span", { "aria-hidden": "true" }, SIGNS[tone]), make("span", { class: "visually-hidden" }, SPOKEN[tone]))
+  : null);

@@ -1,6 +1,6 @@
 // Figures that a reader can change. The static figure stays until a control is touched; then the package
 // itself, in a worker, computes what is drawn in its place.
-import { make, table } from "./dom.js";
+import { make, sign, table } from "./dom.js";
 import { chart, load, numbers } from "./plot.js";
 import { findRuntime, isRunning, loading, megabytes, python, remembered, size, stop, wasStopped } from "./python.js";
 
@@ -53,7 +53,7 @@ const control = (item, id, change) => {
 
 // Starts before the first change: at the first sign of a hand, or near an explorer if there is nothing
 // to download. If it fails, the first change tries again and says why.
-const ahead = () => {
+export const ahead = () => {
   if (!navigator.connection?.saveData) Promise.all([python(() => {}), load()]).catch(() => {});
 };
 const NEAR = "400px";
@@ -102,6 +102,7 @@ const start = (box, name, { title, job, controls }) => {
   let [busy, again, told, shown] = [false, false, 0, null];
   let ended = () => {};
   let open = null; // which number's derivation is open
+  let listener = null; // a lab, which keeps the setting in its ledger
 
   // Of the static part, the figure gives way; the code that drew it stays.
   const still = make("div", { class: "mls-still" }, ...box.childNodes);
@@ -110,12 +111,13 @@ const start = (box, name, { title, job, controls }) => {
   const charts = make("div", { class: "mls-charts" });
   const sentence = make("p", { class: "mls-sentence" });
   const readings = make("dl", { class: "mls-readings" });
+  const alerts = make("div", { class: "mls-alerts" });
   const panel = make("div", { class: "mls-derived", id: `${prefix}-derived`, role: "region", tabindex: 0, hidden: true });
   const data = make("details", { class: "mls-data" }, make("summary", {}, "Show the numbers as a table"));
   // The chart is above the controls, and in sight while they move. What changes its height is below, so
   // that no control moves away under a finger.
   const live = make("div", { class: "mls-live mls-seen", hidden: true }, charts);
-  const facts = make("div", { class: "mls-live", hidden: true }, sentence, readings, panel, data);
+  const facts = make("div", { class: "mls-live", hidden: true }, sentence, readings, alerts, panel, data);
   new ResizeObserver(() => live.classList.toggle("mls-sticks", live.offsetHeight < SHARE * innerHeight)).observe(live);
   const heard = make("p", { class: "visually-hidden", role: "status" });
   const notice = make("p", { class: "mls-bad", role: "alert", hidden: true });
@@ -137,9 +139,10 @@ const start = (box, name, { title, job, controls }) => {
   const set = () => controls.forEach((item, i) => made[i].set(state[item.id]));
 
   const keep = () => {
+    if (listener) return listener(state);
     const changed = controls.filter((item) => item.kind !== "text" && state[item.id] !== item.value);
     const text = new URLSearchParams(changed.map((item) => [item.id, state[item.id]]));
-    history.replaceState(history.state, "", `#${name}?${text}`);
+    return history.replaceState(history.state, "", `#${name}?${text}`);
   };
 
   const say = (text) => {
@@ -204,7 +207,8 @@ const start = (box, name, { title, job, controls }) => {
       wait.replaceChildren();
     }
     const held = controls.some((item) => item.kind === "text") ? "all of your setting but the text" : "your setting";
-    hint.textContent = `Click a number to see how it is computed. The address of this page holds ${held}.`;
+    const keeper = listener ? "Your ledger" : "The address of this page";
+    hint.textContent = `Click a number to see how it is computed. ${keeper} holds ${held}.`;
     reset.hidden = false;
     return shown;
   };
@@ -229,9 +233,18 @@ const start = (box, name, { title, job, controls }) => {
     }
     view.readings.forEach((item, i) => {
       const button = buttons()[i];
-      button.textContent = item.text;
+      const place = button.closest("div");
+      place.dataset.tone = item.tone;
+      button.replaceChildren(...[sign(item.tone), item.text].filter(Boolean));
       button.setAttribute("aria-label", `${item.label}, ${item.text}: show how it is computed`);
+      place.querySelector(".mls-hint").textContent = item.hint;
     });
+    // An alert is announced when it appears. While it stays, its numbers change silently.
+    const before = [...alerts.children].map((one) => one.dataset.name);
+    alerts.replaceChildren(...view.alerts.map((one) => make("div", {
+      class: "mls-alert", "data-name": one.name, "data-tone": one.tone, role: before.includes(one.name) ? null : "status",
+    }, make("strong", {}, sign(one.tone), one.title), make("p", {}, one.text))));
+    controls.forEach((item, i) => { made[i].node.querySelector("input, select, textarea").disabled = view.unused.includes(item.id); });
     clearTimeout(told);
     told = setTimeout(() => { heard.textContent = view.sentence; }, SILENCE);
   };
@@ -239,7 +252,7 @@ const start = (box, name, { title, job, controls }) => {
   const reading = (item, i) => {
     const button = make("button", { type: "button", class: "mls-figure", "aria-expanded": "false", "aria-controls": panel.id });
     button.addEventListener("click", () => (open === i ? close() : derive(i, true)));
-    return make("div", {}, make("dt", {}, item.label), make("dd", {}, button));
+    return make("div", {}, make("dt", {}, item.label), make("dd", {}, button), make("dd", { class: "mls-hint" }));
   };
 
   const buttons = () => [...readings.children].map((one) => one.querySelector("button"));
@@ -271,6 +284,11 @@ const start = (box, name, { title, job, controls }) => {
     set();
     say("");
     close();
+    if (listener) {
+      listener(state);
+      refresh();
+      return;
+    }
     live.hidden = facts.hidden = true;
     hide(false);
     history.replaceState(history.state, "", location.pathname + location.search);
@@ -305,6 +323,16 @@ const start = (box, name, { title, job, controls }) => {
   addEventListener("hashchange", arrive);
   box.dataset.state = "waiting";
   arrive();
+  // A lab hears of each change of the setting, and sets it when a ledger is restored.
+  return {
+    box,
+    listen: (hear) => { listener = hear; },
+    refresh: (values) => {
+      state = { ...given, ...Object.fromEntries(Object.entries(values).filter(([id]) => id in given)) };
+      set();
+      return refresh();
+    },
+  };
 };
 
 // A chart in sight stays below the page's header, where that stays in sight as well.
@@ -315,12 +343,13 @@ const clearHeader = () => {
 };
 
 export const explorers = async (boxes) => {
-  if (!boxes.length) return;
+  if (!boxes.length) return [];
   clearHeader();
   addEventListener("resize", clearHeader);
   const answer = await fetch(new URL("runtime/explorers.json", import.meta.url));
-  if (!answer.ok) return; // the static figures stay
+  if (!answer.ok) return []; // the static figures stay
   const declared = await answer.json();
-  boxes.forEach((box) => declared[box.dataset.name] && start(box, box.dataset.name, declared[box.dataset.name]));
+  const started = [...boxes].filter((box) => declared[box.dataset.name]).map((box) => start(box, box.dataset.name, declared[box.dataset.name]));
   comingNear(boxes, () => findRuntime().then(remembered).then((kept) => kept && ahead()).catch(() => {}));
+  return started;
 };

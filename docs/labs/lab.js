@@ -1,7 +1,7 @@
 // A lab page: asks the package, in a worker, what to show for what the reader did, and shows it.
-import { drawing, sign } from "./blocks.js";
+import { drawing } from "./blocks.js";
 import { ready as charts, spark } from "./chart.js";
-import { make } from "./dom.js";
+import { make, sign } from "./dom.js";
 import { download, keeper } from "./ledger.js";
 import { findRuntime, keepOffline, loading, megabytes, open, size } from "./python.js";
 

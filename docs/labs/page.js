@@ -1,6 +1,7 @@
 // What a page can do beside being read: site.js loads this where a page has an explorer or exercises.
 import { make } from "./dom.js";
 import { explorers } from "./explorer.js";
+import { lab } from "./questions.js";
 import { code } from "./run.js";
 
 const styles = (name) => new Promise((ready) => {
@@ -11,6 +12,8 @@ const styles = (name) => new Promise((ready) => {
 
 export const begin = async (exercises) => {
   await styles("page.css");
-  await explorers(document.querySelectorAll(".mls-explorer[data-name]"));
+  const instruments = await explorers(document.querySelectorAll(".mls-explorer[data-name]"));
+  const ledger = document.querySelector(".mls-ledger[data-lab]");
+  if (ledger) await lab(ledger, instruments);
   if (exercises) await code();
 };

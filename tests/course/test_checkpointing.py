@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim_course.labs.checkpointing import LAB, view
-from mlsysim_course.labs.checkpointing.act_one import PREDICTION as FIRST
-from mlsysim_course.labs.checkpointing.act_two import CHANGES
-from mlsysim_course.labs.checkpointing.act_two import PREDICTION as SECOND
-from mlsysim_course.labs.checkpointing.model import (
+from mlsysim_course.labs.checkpointing import (
     BANDWIDTHS,
     BUDGET,
+    CHANGES,
     INTERVALS,
+    LAB,
     MAIL,
     TARGET,
     Plan,
@@ -41,7 +39,7 @@ def test_the_best_interval_is_young_s():
     mtbf = 54 * 24 / 419
     assert best.checkpoint_time.to("s").magnitude == pytest.approx(write)
     assert best.fleet_mtbf.to("h").magnitude == pytest.approx(mtbf)
-    assert FIRST.truth() == pytest.approx(math.sqrt(2 * write / 60 * mtbf * 60))
+    assert young(MAIL) == pytest.approx(math.sqrt(2 * write / 60 * mtbf * 60))
 
 
 def test_no_other_interval_is_much_better():
@@ -52,7 +50,7 @@ def test_no_other_interval_is_much_better():
 
 def test_the_right_change_gains_most():
     gains = {name: solve(change()).goodput for name, change in CHANGES.items()}
-    assert max(gains, key=lambda name: gains[name]) == SECOND.right
+    assert max(gains, key=lambda name: gains[name]) == "lifetime"
     assert gains["often"] < solve(MAIL.best).goodput < min(gains["storage"], gains["restart"])
 
 
@@ -103,24 +101,34 @@ def test_the_ledger_records_the_plan_and_its_result():
     assert kept["result"]["accepted"]
 
 
+def test_the_readings_are_those_of_the_solver():
+    shown = {
+        item["label"]: item["value"]
+        for item in LAB.explorer("checkpointing/plan").view({"plan_bandwidth": 200})["readings"]
+    }
+    plan = Plan(bandwidth=200, interval=120)
+    cost = waste(plan)
+    assert shown["Goodput"] == pytest.approx(100 * solve(plan).goodput)
+    assert shown["Lost time and storage"] == pytest.approx(cost.total / 1e6)
+    assert shown["Lost time"] == pytest.approx(cost.lost / 1e6)
+    assert shown["Storage"] == pytest.approx(0.8)
+
+
+def alerts(explorer, state):
+    return {one["name"] for one in LAB.explorer(f"checkpointing/{explorer}").view(state)["alerts"]}
+
+
 @pytest.mark.parametrize(
-    ("changes", "alert"),
+    ("explorer", "state", "shown"),
     [
-        ({"interval": 120}, "a1_interval"),
-        ({"interval": 2}, "a1_interval"),
-        ({"gpus": 65_536, "interval": 256}, "a1_stuck"),
-        ({"plan_bandwidth": 800, "plan_interval": 8}, "a2_budget"),
-        ({"plan_bandwidth": 200, "plan_interval": 12}, "a2_accepted"),
-        ({"plan_bandwidth": 25, "plan_interval": 256}, "a2_stuck"),
+        ("interval", {"interval": 120}, {"interval"}),
+        ("interval", {"interval": 2}, {"interval"}),
+        ("interval", {"gpus": 65_536, "interval": 256}, {"stuck"}),
+        ("interval", {"interval": 20}, set()),
+        ("plan", {"plan_bandwidth": 800, "plan_interval": 8}, {"budget"}),
+        ("plan", {"plan_bandwidth": 200, "plan_interval": 12}, {"accepted"}),
+        ("plan", {"plan_bandwidth": 25, "plan_interval": 256}, {"stuck"}),
     ],
 )
-def test_every_alert_can_be_met(changes, alert):
-    shown = {block["id"] for block in view(RIGHT | changes)["blocks"]}
-    assert alert in shown
-
-
-def test_at_the_best_interval_nothing_warns():
-    shown = [
-        block for block in view(RIGHT | {"interval": 20})["blocks"] if block["type"] == "alert"
-    ]
-    assert [block["id"] for block in shown] == ["a2_accepted"]
+def test_every_alert_can_be_met(explorer, state, shown):
+    assert alerts(explorer, state) == shown

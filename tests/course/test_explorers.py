@@ -27,12 +27,14 @@ from mlsysim import (
 )
 from mlsysim.registry.models.published import configurations
 from mlsysim_course.controls import Paste, Slider
-from mlsysim_course.explorers import EXPLORERS, declarations, derivation, view
+from mlsysim_course.explorers import EXPLORERS, declarations, view
 from mlsysim_course.explorers.declare import amount, figure
 from mlsysim_course.explorers.training import RING
+from mlsysim_course.labs.catalog import PAGES, explorer, page_lab
 from tests.conftest import ROOT
 
-every_explorer = pytest.mark.parametrize("name", EXPLORERS)
+OF_LABS = [one.name for lab in PAGES for one in page_lab(lab).explorers]
+every_explorer = pytest.mark.parametrize("name", [*EXPLORERS, *OF_LABS])
 
 
 def random_states(name, number, seed=0):
@@ -40,7 +42,7 @@ def random_states(name, number, seed=0):
     chance = random.Random(f"{name} {seed}")
     for _ in range(number):
         state = {}
-        for item in EXPLORERS[name].controls:
+        for item in explorer(name).controls:
             if isinstance(item, Paste):
                 continue
             choices = item.values if isinstance(item, Slider) else list(item.options)
@@ -58,7 +60,7 @@ def test_random_settings_are_answered_or_refused_in_words(name):
     answered = 0
     for state in random_states(name, 25):
         try:
-            shown = view(name, state)
+            shown = explorer(name).view(state)
         except ConfigError:
             continue
         answered += 1
@@ -77,7 +79,7 @@ def test_random_settings_are_answered_or_refused_in_words(name):
 def test_derivations_end_in_the_number_that_is_shown(name):
     for state in ({}, *random_states(name, 3, seed=1)):
         try:
-            answer = EXPLORERS[name].solve(state)
+            answer = explorer(name).solve(state)
         except ConfigError:
             continue
         assert answer.readings
@@ -89,9 +91,9 @@ def test_derivations_end_in_the_number_that_is_shown(name):
 
 @every_explorer
 def test_derivations_are_plain_data_with_sources(name):
-    shown = view(name, {})
+    shown = explorer(name).view({})
     for index, item in enumerate(shown["readings"]):
-        found = json.loads(json.dumps(derivation(name, {}, index), allow_nan=False))
+        found = json.loads(json.dumps(explorer(name).derivation({}, index), allow_nan=False))
         assert found["label"] == item["label"]
         assert found["steps"] or found["inputs"]
         addresses = [item["address"] for item in found["inputs"] if item["address"]]
@@ -99,7 +101,7 @@ def test_derivations_are_plain_data_with_sources(name):
         assert all(one.startswith("http") for one in addresses)
     for index in (len(shown["readings"]), -1):
         with pytest.raises(ConfigError, match="index"):
-            derivation(name, {}, index)
+            explorer(name).derivation({}, index)
 
 
 def test_the_roofline_is_the_larger_of_two_times():

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 
@@ -13,10 +14,15 @@ import pytest
 
 from mlsysim import ConfigError
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim_course.controls import Estimate, Question, Selector, Slider, Toggle
-from mlsysim_course.labs.catalog import LABS, find
+from mlsysim_course.controls import Choice, Estimate, Question, Selector, Slider, Toggle, true_claim
+from mlsysim_course.labs.catalog import LABS, PAGES, explorer, find, page_lab
+from tests.conftest import ROOT
+from tools.pages.pages import read_page
 
 ALL = [find(name) for name in LABS]
+IN_ACTS = [lab for lab in ALL if lab.name not in PAGES]
+IN_PAGES = [page_lab(name) for name in PAGES]
+every_page = pytest.mark.parametrize("lab", IN_PAGES, ids=PAGES)
 
 
 def name(lab):
@@ -24,18 +30,18 @@ def name(lab):
 
 
 def right(asked):
-    return asked.truth() if isinstance(asked, Estimate) else asked.right
+    return asked.right if isinstance(asked, Question) else asked.truth()
 
 
 def answers(asked):
     """Every option of a question; for a number, the ends, the truth and its neighbors."""
-    if isinstance(asked, Question):
+    if isinstance(asked, Question | Choice):
         return list(asked.options)
     return [asked.low, asked.truth() / 3, asked.truth(), 2 * asked.truth(), asked.high]
 
 
 def predicted(lab):
-    return {act.prediction.id: right(act.prediction) for act in lab.acts}
+    return {asked.id: right(asked) for asked in lab.predictions}
 
 
 def block(lab, state, wanted):
@@ -61,7 +67,7 @@ def values(control):
     return list(control.options) if isinstance(control, Selector) else [False, True]
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_each_prediction_opens_its_act(lab):
     first, second = lab.acts
     start = ids(lab, {})
@@ -76,7 +82,7 @@ def test_each_prediction_opens_its_act(lab):
     assert both[-1] == "end_tier"
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_settings_alone_open_nothing_and_earn_nothing(lab):
     state = {control.id: values(control)[-1] for control in settings(lab)}
     assert ids(lab, state) == ids(lab, {})
@@ -86,7 +92,7 @@ def test_settings_alone_open_nothing_and_earn_nothing(lab):
     assert kept["tier"] == "developing"
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_predictions_lock_and_reflections_do_not(lab):
     for act in lab.acts:
         assert block(lab, predicted(lab), act.prediction.id)["locked"]
@@ -94,7 +100,7 @@ def test_predictions_lock_and_reflections_do_not(lab):
         assert not block(lab, state, act.reflection.id)["locked"]
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_every_answer_is_explained_with_numbers(lab):
     for act in lab.acts:
         for asked in (act.prediction, act.reflection):
@@ -110,8 +116,8 @@ def test_every_answer_is_explained_with_numbers(lab):
 
 @pytest.mark.parametrize("lab", ALL, ids=name)
 def test_an_estimate_is_right_within_its_factor_and_no_further(lab):
-    for act in lab.acts:
-        if not isinstance(asked := act.prediction, Estimate):
+    for asked in lab.predictions:
+        if not isinstance(asked, Estimate):
             continue
         truth = asked.truth()
         assert asked.low < truth / asked.factor < truth * asked.factor < asked.high
@@ -129,7 +135,7 @@ def test_an_estimate_takes_numbers_in_its_range_only(value):
         lab.view({"act1_prediction": value})
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_every_control_is_drawn(lab):
     shown = set()
     for one in lab.view(predicted(lab))["blocks"]:
@@ -137,7 +143,7 @@ def test_every_control_is_drawn(lab):
     assert set(lab.controls.by_id) <= shown
 
 
-@pytest.mark.parametrize("lab", ALL, ids=name)
+@pytest.mark.parametrize("lab", IN_ACTS, ids=name)
 def test_any_settings_give_plain_data_that_comes_back(lab):
     draw = random.Random(lab.name)
     asked = [one for act in lab.acts for one in (act.prediction, act.reflection)]
@@ -154,6 +160,76 @@ def test_any_settings_give_plain_data_that_comes_back(lab):
                 inside = [y for line in one["series"] for _, y in line["points"]]
                 assert one["y"]["min"] <= min(inside)
                 assert max(inside) <= one["y"]["max"]
+
+
+@every_page
+def test_the_page_asks_the_questions_of_the_course_with_an_explanation_of_each_option(lab):
+    page = read_page(ROOT / "docs/labs" / f"{lab.name.replace('_', '-')}.qmd")
+    text = "\n".join(part.text for part in page.texts)
+    divs = re.findall(r"^::: \{#(\w+) ([^}]*)\}\n(.*?)^:::$", text, re.MULTILINE | re.DOTALL)
+    found = {name: (classes, content) for name, classes, content in divs}
+    assert [*found] == [asked.id for asked in lab.questions]
+    for asked in lab.questions:
+        classes, content = found[asked.id]
+        assert (".mls-locks" in classes) == asked.locks
+        if isinstance(asked, Choice):
+            assert tuple(re.findall(r'\]\{data-answer="(\w+)"\}', content)) == asked.options
+        _, *options = re.split(r"^-   ", content, flags=re.MULTILINE)
+        assert all("\n\n" in option.strip() for option in options or [content])
+    instruments = re.findall(r'\.mls-explorer data-name="([\w/-]+)"', text)
+    assert instruments == [one.name for one in lab.explorers]
+    assert f'data-lab="{lab.name}"' in text
+
+
+@every_page
+def test_answers_are_judged_and_a_locked_one_brings_the_right_one(lab):
+    for asked in lab.questions:
+        for answer in answers(asked):
+            shown = lab.view(predicted(lab) | {asked.id: answer})["questions"][asked.id]
+            assert shown["answer"] == answer
+            assert shown["verdict"] == asked.verdict(answer)
+            locked = isinstance(asked, Choice) and asked.locks
+            assert shown["right"] == (asked.truth() if locked else None)
+            if isinstance(asked, Estimate):
+                assert f"{answer:g}" in shown["reply"]
+        assert asked.verdict(asked.truth()) == "right"
+
+
+@every_page
+def test_settings_of_a_page_come_back(lab):
+    draw = random.Random(lab.name)
+    for _ in range(10):
+        state = {control.id: draw.choice(values(control)) for control in settings(lab)}
+        state |= {asked.id: draw.choice(answers(asked)) for asked in lab.questions}
+        shown = lab.view(state)
+        assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+        assert lab.restore(json.dumps(shown["ledger"])) == state
+    alone = {control.id: values(control)[-1] for control in settings(lab)}
+    kept = lab.view(alone)["ledger"]
+    assert kept["design"] is None
+    assert kept["result"] is None
+    assert kept["tier"] == "developing"
+
+
+@every_page
+def test_a_ledger_of_another_format_is_refused(lab):
+    with pytest.raises(ConfigError) as caught:
+        lab.restore(json.dumps(lab.ledger({}) | {"format": 1}))
+    assert caught.value.argument == "format"
+
+
+def test_an_instrument_is_found_by_its_lab_and_an_unknown_one_is_refused():
+    assert explorer("checkpointing/plan") in find("checkpointing").explorers
+    for unknown in ("checkpointing/nothing", "roofline/nothing", "nothing"):
+        with pytest.raises(UnknownEntryError):
+            explorer(unknown)
+
+
+def test_exactly_one_claim_is_true():
+    assert true_claim({"one": False, "two": True}) == "two"
+    for claims in ({"one": True, "two": True}, {"one": False}):
+        with pytest.raises(ConfigError, match="claims"):
+            true_claim(claims)
 
 
 @pytest.mark.parametrize("lab", ALL, ids=name)
@@ -186,9 +262,12 @@ def test_a_lab_needs_no_numpy(lab):
         "            raise ModuleNotFoundError(f'{name} is blocked')\n"
         "sys.meta_path.insert(0, Blocked())\n"
         "sys.modules['dask'] = None\n"  # Pint loads it where there is one
-        f"from mlsysim_course.labs.{lab.name} import view\n"
-        f"print(len(view({predicted(lab) | switches!r})['blocks']))\n"
+        f"from mlsysim_course.labs.{lab.name} import LAB\n"
+        f"print(len(LAB.view({predicted(lab) | switches!r})['status']))\n"
+        "for one in getattr(LAB, 'explorers', ()):\n"
+        "    readings = one.view({})['readings']\n"
+        "    [one.derivation({}, index) for index in range(len(readings))]\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 15
+    assert int(done.stdout) > 5

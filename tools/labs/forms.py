@@ -11,13 +11,20 @@ from typing import Any
 from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
 from mlsysim_course.exercises import EXERCISES
 from mlsysim_course.explorers import declarations
+from mlsysim_course.labs.catalog import PAGES, page_lab
 
 __all__ = ["write_forms"]
 
 
 def write_forms(root: Path, folder: Path) -> None:
     """Write the forms and the blocks into the folder from which pages load them."""
-    _write(folder / "explorers.json", declarations())
+    labs = {name: page_lab(name) for name in PAGES}
+    instruments = [one for lab in labs.values() for one in lab.explorers]
+    _write(
+        folder / "explorers.json",
+        declarations() | {one.name: one.declaration() for one in instruments},
+    )
+    _write(folder / "labs.json", {name: lab.declaration() for name, lab in labs.items()})
     _write(
         folder / "exercises.json",
         {

@@ -7,12 +7,10 @@ from `derivation`. Explorers do not need NumPy, so all of them run in a reader's
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim.core.derivation import Input, Step, value_text
-from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.errors import UnknownEntryError
 from mlsysim_course.explorers.declare import Explorer
 from mlsysim_course.explorers.devices import ROOFLINE, WHICH_GPU
 from mlsysim_course.explorers.imported import IMPORT
@@ -68,7 +66,7 @@ def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``sentence``, ``tone``, ``readings`` and ``charts``.
+        ``sentence``, ``tone``, ``readings``, ``charts``, ``alerts`` and ``unused``.
 
     Raises
     ------
@@ -83,16 +81,7 @@ def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
     >>> [item["text"] for item in view("kv-wall", {"context": 2048})["readings"]]
     ['238', '0.268 GB', '16.1 GB']
     """
-    answer = _explorer(name).solve(state)
-    return {
-        "sentence": answer.sentence,
-        "tone": answer.tone,
-        "readings": [
-            {"label": item.label, "text": item.text, "value": item.value}
-            for item in answer.readings
-        ],
-        "charts": list(answer.charts),
-    }
+    return _explorer(name).view(state)
 
 
 def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
@@ -116,49 +105,4 @@ def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any
     ConfigError
         If there is no such reading.
     """
-    readings = _explorer(name).solve(state).readings
-    if type(index) is not int or not 0 <= index < len(readings):
-        raise ConfigError(
-            f"index = {shown(index)} is not one of the numbers of {name}: give 0 to "
-            f"{len(readings) - 1}",
-            argument="index",
-        )
-    found = readings[index].derive()
-    names: dict[int, str] = {}
-    for step in found.steps:
-        for asked, part in step.parents.items():
-            names.setdefault(id(part), asked)
-    return {
-        "label": readings[index].label,
-        "steps": [_step(step, names.get(id(step), step.name)) for step in found.steps],
-        "inputs": [_input(item) for item in found.inputs],
-    }
-
-
-_ADDRESS = re.compile(r"https?://[^\s,;]+[^\s,;.]")
-
-
-def _step(step: Step, name: str) -> dict[str, Any]:
-    cited = step.formula.plain_references if step.formula else ""
-    return {
-        "name": name,
-        "value": step.value_text,
-        "meaning": step.summary,
-        "equation": step.equation_text,
-        "numbers": step.numbers_text,
-        "omitted": step.omission,
-        "source": cited,
-        "addresses": _ADDRESS.findall(cited),
-    }
-
-
-def _input(item: Input) -> dict[str, Any]:
-    source = item.source
-    return {
-        "name": item.label,
-        "value": value_text(item),
-        "estimated": item.estimated,
-        "from": item.origin,
-        "source": str(source or ""),
-        "address": source.url if source else "",
-    }
+    return _explorer(name).derivation(state, index)

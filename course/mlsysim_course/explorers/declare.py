@@ -7,17 +7,30 @@ draw. Each reading keeps the derivation of its number, which `derivation` opens.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from mlsysim.core.derivation import Derivation, Input
+from mlsysim.core.derivation import Derivation, Input, Step, value_text
+from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import shown as printed
 from mlsysim.core.recording import Recorded, watching
 from mlsysim.core.units import Q_, Quantity, is_quantity
 from mlsysim_course.controls import Controls, Paste, Selector, Slider
 
-__all__ = ["Answer", "Explorer", "Reading", "amount", "by_formula", "figure", "options", "read"]
+__all__ = [
+    "Alert",
+    "Answer",
+    "Explorer",
+    "Reading",
+    "amount",
+    "by_formula",
+    "figure",
+    "options",
+    "read",
+]
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,10 @@ class Reading:
         The unit of the package's number; empty for a plain number.
     scale : float
         Factor of the displayed number, such as 100 for a share in percent.
+    tone : str
+        ``"good"``, ``"warn"`` or ``"bad"`` for a number that meets or misses a goal.
+    hint : str
+        A few words to compare the number with, such as a limit.
     """
 
     label: str
@@ -46,13 +63,29 @@ class Reading:
     derive: Callable[[], Derivation]
     measured: str = ""
     scale: float = 1
+    tone: str = "plain"
+    hint: str = ""
 
     @property
     def text(self) -> str:
         """The number with three significant digits, and its unit."""
-        if self.unit == "$":
-            return f"${figure(self.value)}"
+        if self.unit.startswith("$"):
+            return f"${figure(self.value)}{self.unit[1:]}"
         return f"{figure(self.value)} {self.unit}".rstrip().replace(" %", "%")
+
+    def judged(self, tone: str = "plain", hint: str = "") -> Reading:
+        """Return the same reading with a tone and a hint."""
+        return replace(self, tone=tone, hint=hint)
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A state that fails or succeeds: its name, tone (as of a reading), title and a sentence."""
+
+    name: str
+    tone: str
+    title: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -69,12 +102,18 @@ class Answer:
         What to draw, as `charts` describes.
     tone : str
         ``"good"``, ``"bad"`` for a setting that cannot run, or ``"plain"``.
+    alerts : tuple of Alert
+        What is wrong with the setting, or that it meets all requirements.
+    unused : tuple of str
+        Controls that have no effect in this setting.
     """
 
     sentence: str
     readings: tuple[Reading, ...]
     charts: tuple[dict[str, Any], ...] = ()
     tone: str = "plain"
+    alerts: tuple[Alert, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +150,47 @@ class Explorer:
         """
         return self.answer(Controls(self.controls).complete(state))
 
+    def view(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer for a setting as plain data; `mlsysim_course.explorers.view`."""
+        answer = self.solve(state)
+        return {
+            "sentence": answer.sentence,
+            "tone": answer.tone,
+            "readings": [
+                {
+                    "label": item.label,
+                    "text": item.text,
+                    "value": item.value,
+                    "tone": item.tone,
+                    "hint": item.hint,
+                }
+                for item in answer.readings
+            ],
+            "charts": list(answer.charts),
+            "alerts": [asdict(alert) for alert in answer.alerts],
+            "unused": list(answer.unused),
+        }
+
+    def derivation(self, state: Mapping[str, Any], index: int) -> dict[str, Any]:
+        """Return how one reading is computed; `mlsysim_course.explorers.derivation`."""
+        readings = self.solve(state).readings
+        if type(index) is not int or not 0 <= index < len(readings):
+            raise ConfigError(
+                f"index = {printed(index)} is not one of the numbers of {self.name}: give 0 to "
+                f"{len(readings) - 1}",
+                argument="index",
+            )
+        derived = readings[index].derive()
+        names: dict[int, str] = {}
+        for step in derived.steps:
+            for parent, part in step.parents.items():
+                names.setdefault(id(part), parent)
+        return {
+            "label": readings[index].label,
+            "steps": [_step(step, names.get(id(step), step.name)) for step in derived.steps],
+            "inputs": [_input(item) for item in derived.inputs],
+        }
+
     def declaration(self) -> dict[str, Any]:
         """Return the title, the job and the controls as plain data, for a form."""
         return {
@@ -118,6 +198,35 @@ class Explorer:
             "job": self.job,
             "controls": [_control(item) for item in self.controls],
         }
+
+
+_ADDRESS = re.compile(r"https?://[^\s,;]+[^\s,;.]")
+
+
+def _step(step: Step, name: str) -> dict[str, Any]:
+    cited = step.formula.plain_references if step.formula else ""
+    return {
+        "name": name,
+        "value": step.value_text,
+        "meaning": step.summary,
+        "equation": step.equation_text,
+        "numbers": step.numbers_text,
+        "omitted": step.omission,
+        "source": cited,
+        "addresses": _ADDRESS.findall(cited),
+    }
+
+
+def _input(item: Input) -> dict[str, Any]:
+    source = item.source
+    return {
+        "name": item.label,
+        "value": value_text(item),
+        "estimated": item.estimated,
+        "from": item.origin,
+        "source": str(source or ""),
+        "address": source.url if source else "",
+    }
 
 
 def _control(item: Selector | Slider | Paste) -> dict[str, Any]:

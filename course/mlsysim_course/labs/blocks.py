@@ -155,12 +155,12 @@ def controls(
 
 
 def _control(item: Control, value: Any) -> Block:
+    if not isinstance(item, Slider | Selector):
+        raise TypeError(f"{item.id} is neither a slider nor a choice")
     common = {"id": item.id, "label": item.label, "value": value}
     if isinstance(item, Slider):
         return {**common, "kind": "slider", "values": list(item.values), "unit": item.unit}
-    if isinstance(item, Selector):
-        return {**common, "kind": "choice", "options": _options(item.options), "unit": ""}
-    raise TypeError(f"{item.id} is neither a slider nor a choice")
+    return {**common, "kind": "choice", "options": _options(item.options), "unit": ""}
 
 
 def _options(options: Mapping[str, str]) -> list[dict[str, str]]:

@@ -1,26 +1,25 @@
-"""A lab, declared once: two acts with their questions and instruments, and its ledger.
+"""A lab: its questions, its instruments and its ledger. Its story is a page in `docs/labs`.
 
-An act opens with a story and a prediction. The prediction locks, and then the instruments and a
-reflection follow. The second act requires a design, which the ledger records with its results. A
-`Lab` builds the view and the ledger from these declarations.
+The page asks a prediction in each of two acts. A prediction locks, and then instruments, which are
+explorers, and a reflection follow. The second act requires a design, which the ledger records with
+its results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
-from mlsysim.core.errors import ConfigError, shown
-from mlsysim_course.controls import Control, Controls, Estimate, Question
-from mlsysim_course.labs.blocks import Block, estimate, heading, locked, question, text
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim_course.controls import Choice, Controls, Estimate, Question
+from mlsysim_course.explorers.declare import Explorer
 
-__all__ = ["Act", "Lab", "read_ledger"]
+__all__ = ["Lab", "Ledgered", "read_ledger"]
 
-FORMAT = 1
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
 
@@ -28,59 +27,8 @@ State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Act:
-    """One act of a lab.
-
-    Attributes
-    ----------
-    id : str
-        The prefix of the names of its blocks, such as ``"a1"``.
-    title : str
-        Its heading.
-    opening : Callable
-        Returns the story and the facts that a student needs for the prediction.
-    prediction : Question or Estimate
-        The question before the instruments are shown.
-    explain : Callable
-        Returns the explanation of an answer to the prediction.
-    controls : tuple of Control
-        The controls of the instruments.
-    instruments : Callable
-        Returns the controls and their results for the values of all controls.
-    reflection : Question
-        The question after the instruments.
-    reflect : Callable
-        Returns the explanation of an answer to the reflection.
-    """
-
-    id: str
-    title: str
-    opening: Callable[[], list[Block]]
-    prediction: Question | Estimate
-    explain: Callable[[Any], str]
-    controls: tuple[Control, ...]
-    instruments: Callable[[State], list[Block]]
-    reflection: Question
-    reflect: Callable[[str], str]
-
-    def blocks(self, full: State) -> list[Block]:
-        """Return what the act shows for the values of all controls."""
-        answer = full[self.prediction.id]
-        found = [heading(f"{self.id}_heading", 2, self.title), *self.opening()]
-        if isinstance(self.prediction, Estimate):
-            found.append(estimate(self.prediction, answer, self.explain))
-        else:
-            found.append(question(self.prediction, answer, self.explain))
-        if answer is None:
-            words = "Answer the question to unlock the instruments."
-            return [*found, locked(f"{self.id}_locked", words)]
-        reflection = question(self.reflection, full[self.reflection.id], self.reflect)
-        return [*found, *self.instruments(full), reflection]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lab:
-    """A lab of two acts.
+class Ledgered:
+    """What a lab saves and restores.
 
     Attributes
     ----------
@@ -90,10 +38,6 @@ class Lab:
         Its title, as a student sees it.
     minutes : int
         How long it takes.
-    acts : tuple of Act
-        The acts, in order.
-    lessons : Callable
-        Returns the paragraphs that end the lab.
     requirements : str
         The requirements on the design of the last act, as the end of a sentence that begins with
         "the current design".
@@ -109,21 +53,32 @@ class Lab:
     name: str
     title: str
     minutes: int
-    acts: tuple[Act, Act]
-    lessons: Callable[[], Sequence[str]]
     requirements: str
     design: Callable[[State], dict[str, Any]]
     result: Callable[[State], dict[str, Any]]
     status: Callable[[State, bool], dict[str, str]]
 
-    @cached_property
+    format: ClassVar[int] = 1
+    """Version of its ledger; another one cannot be restored."""
+
+    def view(self, state: State) -> dict[str, Any]:
+        """Return what the page shows for a state, as plain data."""
+        raise NotImplementedError
+
+    @property
     def controls(self) -> Controls:
-        """Everything that a student can set, in the order of the acts."""
-        return Controls(
-            control
-            for act in self.acts
-            for control in (act.prediction, *act.controls, act.reflection)
-        )
+        """Everything that a student can set."""
+        raise NotImplementedError
+
+    @property
+    def predictions(self) -> tuple[Choice | Estimate | Question, ...]:
+        """The questions before the instruments, in order."""
+        raise NotImplementedError
+
+    @property
+    def reflections(self) -> tuple[Choice | Question, ...]:
+        """The questions after the instruments, in order."""
+        raise NotImplementedError
 
     @property
     def tier_rule(self) -> str:
@@ -133,51 +88,6 @@ class Lab:
             f"{self.requirements}. It is partial if at least one prediction is right or the design "
             "meets all of these requirements, and developing otherwise."
         )
-
-    def view(self, state: State) -> dict[str, Any]:
-        """Return everything that the lab displays for a state.
-
-        Parameters
-        ----------
-        state
-            What the student has set: a mapping from the name of a control to its value. ``{}`` is
-            the start.
-
-        Returns
-        -------
-        dict
-            ``title``, ``minutes``, ``blocks`` in reading order, ``act`` (the heading where a
-            student continues), ``status`` and ``ledger``, all as plain data.
-            `mlsysim_course.labs.blocks` describes the blocks.
-
-        Raises
-        ------
-        ConfigError
-            If the state has an unknown key or a value that is out of range; the message names it.
-
-        Examples
-        --------
-        >>> from mlsysim_course.labs.parallelism_paradox import view
-        >>> [block["type"] for block in view({})["blocks"]]
-        ['heading', 'message', 'text', 'question', 'locked']
-        """
-        full = self.controls.complete(state)
-        blocks: list[Block] = []
-        for act in self.acts:
-            blocks += act.blocks(full)
-            if full[act.prediction.id] is None:
-                break
-        else:
-            blocks += self._closing(full)
-        current = self.acts[1 if self._finished(full) else 0]
-        return {
-            "title": self.title,
-            "minutes": self.minutes,
-            "blocks": blocks,
-            "act": f"{current.id}_heading",
-            "status": self._status(full),
-            "ledger": self.ledger(state),
-        }
 
     def ledger(self, state: State) -> dict[str, Any]:
         """Return the record of a state.
@@ -201,17 +111,17 @@ class Lab:
         from mlsysim import __version__
 
         full = self.controls.complete(state)
-        open_ = self._finished(full)
+        open_ = self.finished(full)
         return {
             "lab": self.name,
-            "format": FORMAT,
+            "format": self.format,
             "version": __version__,
             "state": self.controls.check(state),
-            "predictions": {act.prediction.id: _answer(act.prediction, full) for act in self.acts},
-            "reflections": {act.reflection.id: _answer(act.reflection, full) for act in self.acts},
+            "predictions": {asked.id: _answer(asked, full) for asked in self.predictions},
+            "reflections": {asked.id: _answer(asked, full) for asked in self.reflections},
             "design": self.design(full) if open_ else None,
             "result": self.result(full) if open_ else None,
-            "tier": self._tier(full),
+            "tier": self.tier(full),
             "tier_rule": self.tier_rule,
         }
 
@@ -246,9 +156,9 @@ class Lab:
                 f"this is not a ledger of the lab {self.name}: use the file that the lab wrote",
                 argument="text",
             )
-        if found.get("format") != FORMAT:
+        if found.get("format") != self.format:
             raise ConfigError(
-                f"format = {shown(found.get('format'))} of the ledger is not {FORMAT}, which "
+                f"format = {shown(found.get('format'))} of the ledger is not {self.format}, which "
                 "mlsysim reads: open it with the version that wrote it, or start again",
                 argument="format",
             )
@@ -258,7 +168,7 @@ class Lab:
                 argument="state",
             )
         state = self.controls.check(found["state"])
-        first, second = (act.prediction.id for act in self.acts)
+        first, second = (asked.id for asked in self.predictions)
         if state.get(first) is None and state.get(second) is not None:
             raise ConfigError(
                 f"the ledger is damaged: it answers {second} before {first}. Use another copy, "
@@ -267,33 +177,138 @@ class Lab:
             )
         return state
 
-    def _finished(self, full: State) -> bool:
+    def finished(self, full: State) -> bool:
         """Return whether all predictions have been made."""
-        return all(full[act.prediction.id] is not None for act in self.acts)
+        return all(full[asked.id] is not None for asked in self.predictions)
 
-    def _tier(self, full: State) -> str:
-        right = [act.prediction.verdict(full[act.prediction.id]) == "right" for act in self.acts]
-        done = [*right, self._finished(full) and bool(self.result(full)["accepted"])]
+    def tier(self, full: State) -> str:
+        """Return ``"optimal"``, ``"partial"`` or ``"developing"``, by `tier_rule`."""
+        right = [asked.verdict(full[asked.id]) == "right" for asked in self.predictions]
+        done = [*right, self.finished(full) and bool(self.result(full)["accepted"])]
         return "optimal" if all(done) else "partial" if any(done) else "developing"
 
-    def _closing(self, full: State) -> list[Block]:
-        return [
-            heading("end_heading", 2, "What to remember"),
-            text("end_text", *self.lessons()),
-            text("end_tier", f"Your tier is {self._tier(full)}. {self.tier_rule}"),
-        ]
-
-    def _status(self, full: State) -> list[dict[str, str]]:
-        second = self._finished(full)
+    def status_bar(self, full: State) -> list[dict[str, str]]:
+        """Return the items of the status bar, each a label and a value."""
+        second = self.finished(full)
         items = {"Lab": self.title, "Act": "II" if second else "I", **self.status(full, second)}
-        for number, act in zip(("I", "II"), self.acts, strict=True):
-            verdict = act.prediction.verdict(full[act.prediction.id])
+        for number, asked in zip(("I", "II"), self.predictions, strict=True):
+            verdict = asked.verdict(full[asked.id])
             items[f"Prediction {number}"] = verdict or "open"
-        items["Tier"] = self._tier(full)
+        items["Tier"] = self.tier(full)
         return [{"label": label, "value": value} for label, value in items.items()]
 
 
-def _answer(asked: Question | Estimate, full: State) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Lab(Ledgered):
+    """A lab whose words are in its page.
+
+    Attributes
+    ----------
+    questions : tuple of Choice or Estimate
+        The questions of the page, in order. Those that lock are the predictions.
+    explorers : tuple of Explorer
+        The instruments of the page. No two controls of a lab have the same name.
+    """
+
+    questions: tuple[Choice | Estimate, ...]
+    explorers: tuple[Explorer, ...]
+
+    format: ClassVar[int] = 2
+
+    @cached_property
+    def controls(self) -> Controls:
+        """Everything that a student can set: answers and the controls of the instruments."""
+        settings = (control for one in self.explorers for control in one.controls)
+        return Controls((*self.questions, *settings))
+
+    @property
+    def predictions(self) -> tuple[Choice | Estimate, ...]:
+        """The questions before the instruments, in order."""
+        return tuple(asked for asked in self.questions if asked.locks)
+
+    @property
+    def reflections(self) -> tuple[Choice, ...]:
+        """The questions after the instruments, in order."""
+        return tuple(
+            asked for asked in self.questions if isinstance(asked, Choice) and not asked.locks
+        )
+
+    def explorer(self, name: str) -> Explorer:
+        """Return the instrument of that name.
+
+        Raises
+        ------
+        UnknownEntryError
+            If the lab has no such instrument.
+        """
+        by_name = {one.name: one for one in self.explorers}
+        if name not in by_name:
+            raise UnknownEntryError.build(name, "explorer", by_name)
+        return by_name[name]
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the title and the questions as plain data, for the page's forms."""
+        questions = {asked.id: _declared(asked) for asked in self.questions}
+        return {"title": self.title, "questions": questions}
+
+    def view(self, state: State) -> dict[str, Any]:
+        """Return the verdicts, the status bar and the ledger for a state.
+
+        Parameters
+        ----------
+        state
+            What the student has set: a mapping from the name of a control to its value. ``{}`` is
+            the start.
+
+        Returns
+        -------
+        dict
+            ``questions``, ``status`` and ``ledger``, all as plain data. A question has its
+            ``answer`` and ``verdict``; ``right``, the name of the right option, once it is locked;
+            and ``reply``, a sentence about the answer.
+
+        Raises
+        ------
+        ConfigError
+            If the state has an unknown key or a value that is out of range; the message names it.
+
+        Examples
+        --------
+        >>> from mlsysim_course.labs.catalog import find
+        >>> shown = find("checkpointing").view({"act2_prediction": "storage"})
+        >>> shown["questions"]["act2_prediction"]["verdict"]
+        'wrong'
+        """
+        full = self.controls.complete(state)
+        return {
+            "questions": {asked.id: _judged(asked, full[asked.id]) for asked in self.questions},
+            "status": self.status_bar(full),
+            "ledger": self.ledger(state),
+        }
+
+
+def _declared(asked: Choice | Estimate) -> dict[str, Any]:
+    if isinstance(asked, Choice):
+        return {"options": list(asked.options), "locks": asked.locks}
+    return {
+        "unit": asked.unit,
+        "low": asked.low,
+        "high": asked.high,
+        "tolerance": asked.tolerance,
+        "locks": asked.locks,
+    }
+
+
+def _judged(asked: Choice | Estimate, answer: Any) -> dict[str, Any]:
+    judged = {"answer": answer, "verdict": asked.verdict(answer), "right": None, "reply": ""}
+    if answer is None:
+        return judged
+    if isinstance(asked, Choice):
+        return judged | {"right": asked.truth() if asked.locks else None}
+    return judged | {"reply": asked.reply(answer) if asked.reply else ""}
+
+
+def _answer(asked: Choice | Estimate | Question, full: State) -> dict[str, Any]:
     answer = full[asked.id]
     return {"answer": answer, "verdict": asked.verdict(answer)}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.core.units import Quantity
-from mlsysim_course.labs.lab import Lab
+from mlsysim_course.labs.acts import ActLab
 from mlsysim_course.labs.parallelism_paradox import (
     act_one,
     act_two,
@@ -83,7 +83,7 @@ def _result(full: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-LAB = Lab(
+LAB = ActLab(
     name="parallelism_paradox",
     title="The parallelism paradox",
     minutes=40,

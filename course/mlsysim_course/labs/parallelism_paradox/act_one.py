@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlsysim.solvers import DistributedResult
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import Block, message, table, text
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.parallelism_paradox import explorer
 from mlsysim_course.labs.parallelism_paradox.scaling import (
     FABRICS,

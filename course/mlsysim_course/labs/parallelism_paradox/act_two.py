@@ -8,8 +8,8 @@ from typing import Any
 
 from mlsysim.registry.conventions import CONVENTIONS
 from mlsysim.solvers import DistributedResult
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import Block, message, table, text
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.parallelism_paradox import configurator
 from mlsysim_course.labs.parallelism_paradox.design import (
     BATCH,

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim_course.labs.lab import Lab
+from mlsysim_course.labs.acts import ActLab
 from mlsysim_course.labs.pipeline_builder import act_one, act_two
 from mlsysim_course.labs.pipeline_builder.model import MAIL, TARGET, accepted, best, idle, solve
 from mlsysim_course.labs.words import gigabytes, percent
@@ -78,7 +78,7 @@ def _result(full: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-LAB = Lab(
+LAB = ActLab(
     name="pipeline_builder",
     title="Pipeline builder",
     minutes=35,

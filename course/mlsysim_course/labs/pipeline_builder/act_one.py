@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim_course.controls import Estimate, Question, Selector, Slider
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -20,7 +21,6 @@ from mlsysim_course.labs.blocks import (
     table,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.pipeline_builder.model import MAIL, Line, idle, simulate
 from mlsysim_course.labs.words import count, percent
 

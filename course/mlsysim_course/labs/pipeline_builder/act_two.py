@@ -9,6 +9,7 @@ from typing import Any
 from mlsysim.core.derivation import Derivation
 from mlsysim.solvers import DistributedResult
 from mlsysim_course.controls import Question, Selector, Slider, Toggle
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -23,7 +24,6 @@ from mlsysim_course.labs.blocks import (
     table,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.pipeline_builder.act_one import NAMES
 from mlsysim_course.labs.pipeline_builder.model import (
     BATCH,

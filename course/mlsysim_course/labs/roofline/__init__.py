@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mlsysim_course.labs.lab import Lab
+from mlsysim_course.labs.acts import ActLab
 from mlsysim_course.labs.roofline import act_one, act_two
 from mlsysim_course.labs.roofline.model import (
     BUDGET,
@@ -79,7 +79,7 @@ def _result(full: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-LAB = Lab(
+LAB = ActLab(
     name="roofline",
     title="Roofline",
     minutes=30,

@@ -10,6 +10,7 @@ from typing import Any
 from mlsysim.core.derivation import Derivation
 from mlsysim.registry.conventions import TEXTBOOK_EFFICIENCY
 from mlsysim_course.controls import Estimate, Question, Selector, Slider, Toggle
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -24,7 +25,6 @@ from mlsysim_course.labs.blocks import (
     series,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.roofline.model import (
     BATCHES,
     DEVICES,

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsysim.core.derivation import Derivation
 from mlsysim_course.controls import Question, Selector, Slider, Toggle
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -20,7 +21,6 @@ from mlsysim_course.labs.blocks import (
     table,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.roofline.act_one import alerts, picture
 from mlsysim_course.labs.roofline.model import (
     BATCHES,

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from mlsysim_course.labs.lab import Lab
+from mlsysim_course.labs.acts import ActLab
 from mlsysim_course.labs.serving_slo import act_one, act_two
 from mlsysim_course.labs.serving_slo.model import (
     BUDGET,
@@ -82,7 +82,7 @@ def _result(full: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-LAB = Lab(
+LAB = ActLab(
     name="serving_slo",
     title="Serving under an SLO",
     minutes=35,

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsysim.core.derivation import Derivation
 from mlsysim_course.controls import Estimate, Question, Slider, Toggle
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -23,7 +24,6 @@ from mlsysim_course.labs.blocks import (
     series,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.serving_slo.model import (
     GROWTH,
     HARDWARE,

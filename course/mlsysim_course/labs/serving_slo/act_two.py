@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsysim.core.derivation import Derivation
 from mlsysim_course.controls import Question, Selector, Slider, Toggle
+from mlsysim_course.labs.acts import Act
 from mlsysim_course.labs.blocks import (
     Block,
     alert,
@@ -24,7 +25,6 @@ from mlsysim_course.labs.blocks import (
     table,
     text,
 )
-from mlsysim_course.labs.lab import Act
 from mlsysim_course.labs.serving_slo.model import (
     BUDGET,
     GROWTH,
