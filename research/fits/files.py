@@ -30,7 +30,7 @@ def write_cells(file: str, cells: Mapping[tuple[str, ...], Mapping[str, float]])
         rows = list(csv.DictReader(lines))
     for row in rows:
         numbers = cells.get((row["engine"], row["core"], row["precision"]), {})
-        row.update({title: str(value) for title, value in numbers.items()})
+        row.update({title: f"{value:.6g}" for title, value in numbers.items()})
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
         writer.writeheader()
