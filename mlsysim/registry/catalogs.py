@@ -16,11 +16,13 @@ from mlsysim.core.types import (
     RentalOffer,
     ServingCalibration,
     Software,
+    TransformerModel,
 )
 from mlsysim.registry.hardware import Hardware
 from mlsysim.registry.tables import constants, table
 
 __all__ = [
+    "MPT",
     "Calibrations",
     "Countries",
     "Fabrics",
@@ -29,6 +31,7 @@ __all__ = [
     "LinkCalibrations",
     "Links",
     "Machines",
+    "Megatron",
     "NetworkCalibrations",
     "Offers",
     "PowerCalibrations",
@@ -157,4 +160,15 @@ class Offers(Catalog, rows=table("offers.csv", RentalOffer, accelerator=Hardware
     Offers for one device differ by a factor of up to 4 and change every month, so each price is a
     row with a date. `EconomicsSolver` accepts any of them, or your own. We found no public price of
     the others, such as Rubin, Trainium3 and Gaudi: state theirs as `rental_price`.
+    """
+
+
+class Megatron(Catalog, rows=table("megatron.csv", TransformerModel)):
+    """GPT from 1.7 to 1,008 billion parameters; vocabulary of 51,200. None was fully trained."""
+
+
+class MPT(Catalog, rows=table("mpt.csv", TransformerModel)):
+    """MPT from 125 million to 70 billion parameters, with learned positions and biases.
+
+    The published MPT-7B and MPT-30B have neither, so they are slightly smaller than these rows.
     """

@@ -15,9 +15,11 @@ from mlsysim.core.types import (
     RentalOffer,
     ServingCalibration,
     Software,
+    TransformerModel,
 )
 
 __all__ = [
+    "MPT",
     "Calibrations",
     "Countries",
     "Fabrics",
@@ -26,6 +28,7 @@ __all__ = [
     "LinkCalibrations",
     "Links",
     "Machines",
+    "Megatron",
     "NetworkCalibrations",
     "Offers",
     "PowerCalibrations",
@@ -576,3 +579,45 @@ class Offers(Catalog):
     """One card."""
     RunPod_RTX_5090: ClassVar[RentalOffer]
     """One card."""
+
+class Megatron(Catalog):
+    GPT_1B7: ClassVar[TransformerModel]
+    """Printed as 1.7B parameters."""
+    GPT_3B6: ClassVar[TransformerModel]
+    """Printed as 3.6B parameters."""
+    GPT_7B5: ClassVar[TransformerModel]
+    """Printed as 7.5B parameters."""
+    GPT_18B: ClassVar[TransformerModel]
+    """Printed as 18.4B parameters."""
+    GPT_39B: ClassVar[TransformerModel]
+    """Printed as 39.1B parameters."""
+    GPT_76B: ClassVar[TransformerModel]
+    """Printed as 76.1B parameters."""
+    GPT_145B: ClassVar[TransformerModel]
+    """Printed as 145.6B parameters."""
+    GPT_310B: ClassVar[TransformerModel]
+    """Printed as 310.1B parameters."""
+    GPT_530B: ClassVar[TransformerModel]
+    """Printed as 529.6B parameters."""
+    GPT_1T: ClassVar[TransformerModel]
+    """Printed as 1008.0B parameters."""
+
+class MPT(Catalog):
+    MPT_125M: ClassVar[TransformerModel]
+    """Configuration mpt-125m.yaml."""
+    MPT_350M: ClassVar[TransformerModel]
+    """Configuration mpt-350m.yaml."""
+    MPT_760M: ClassVar[TransformerModel]
+    """Configuration mpt-760m.yaml."""
+    MPT_1B: ClassVar[TransformerModel]
+    """Configuration mpt-1b.yaml."""
+    MPT_3B: ClassVar[TransformerModel]
+    """Configuration mpt-3b.yaml."""
+    MPT_7B: ClassVar[TransformerModel]
+    """Configuration mpt-7b.yaml."""
+    MPT_13B: ClassVar[TransformerModel]
+    """Configuration mpt-13b.yaml."""
+    MPT_30B: ClassVar[TransformerModel]
+    """Configuration mpt-30b.yaml."""
+    MPT_70B: ClassVar[TransformerModel]
+    """Configuration mpt-70b.yaml."""

@@ -26,6 +26,7 @@ Row = TypeVar("Row", bound=Entry)
 
 DATA = files("mlsysim.registry") / "data"
 _SOURCE_OF = "source of "
+_SWITCHES = {"true": True, "false": False}
 _ABOUT = frozenset({"note", "source", "parent", "inherited", "runs", "run_count"})
 """Keys of a row that are not fields of its record."""
 
@@ -79,7 +80,7 @@ class _Column:
         Its title, without a unit.
     unit : str
         Unit of its numbers; empty if they have none.
-    kind : {"text", "name", "number", "numbers", "about"}
+    kind : {"text", "name", "number", "numbers", "switch", "about"}
         What it holds. A name is text that may be empty; all columns but fields are about the row.
     """
 
@@ -98,6 +99,8 @@ def _column(file: str, title: str, kind: type[Any]) -> _Column:
         raise UnknownEntryError.build(name, f"{file}: column", known)
     if "unit" in known[name].metadata:
         return _Column(name, unit, "number")
+    if str(known[name].type).startswith("bool"):
+        return _Column(name, "", "switch")
     if str(known[name].type).startswith("tuple[float"):
         return _Column(name, "", "numbers")
     return _Column(name, "", "name" if known[name].default is MISSING else "text")
@@ -124,6 +127,8 @@ def _record(
             values[column.name] = Q_(_number(cell), column.unit) if column.unit else _number(cell)
         elif column.kind == "numbers":
             values[column.name] = tuple(_number(part) for part in cell.split())
+        elif column.kind == "switch":
+            values[column.name] = _SWITCHES[cell]
         elif column.kind in ("name", "text"):
             values[column.name] = cell
     return kind(**values, field_sources=sources)

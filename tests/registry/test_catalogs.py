@@ -8,10 +8,21 @@ import tomllib
 
 import pytest
 
-from mlsysim import ConfigError, ServingCalibration, ServingCalibrations, UnknownEntryError
+from mlsysim import (
+    Q_,
+    Calibration,
+    ConfigError,
+    Frameworks,
+    Machines,
+    NetworkFabric,
+    ServingCalibration,
+    ServingCalibrations,
+    UnknownEntryError,
+)
 from mlsysim.core.fields import priors
+from mlsysim.core.types import cite
 from mlsysim.registry import tables
-from mlsysim.registry.tables import constants
+from mlsysim.registry.tables import constants, table
 from research.fits.files import DATA, toml_text, with_bands
 from tools.stubs import PATH, stub
 
@@ -122,3 +133,50 @@ def test_what_a_row_cannot_have_is_an_error(monkeypatch, change, error):
     monkeypatch.setattr(tables, "read_toml", lambda name: FILE | {"rows": {"Old": row}})
     with pytest.raises(error):
         constants("engines.toml", ServingCalibration)()["Old"].__get__(None)
+
+
+def rows_of(monkeypatch, tmp_path, text, kind, **catalogs):
+    (tmp_path / "rows.csv").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(tables, "DATA", tmp_path)
+    return table("rows.csv", kind, **catalogs)()
+
+
+def test_a_line_of_a_table_is_a_record(monkeypatch, tmp_path):
+    text = (
+        "row,name,bandwidth [GB/s],latency [us],peers,source,source of latency,estimated,note\n"
+        "Slow,A slow link,0.5,2,,selene,nccl_tuning,latency,For tests.\n"
+        "Mesh,A mesh,300,0.6,7,selene,,,\n"
+    )
+    rows = rows_of(monkeypatch, tmp_path, text, NetworkFabric)
+    assert list(rows) == ["Slow", "Mesh"]
+    assert rows["Slow"].note == "For tests."
+    slow, mesh = (row.__get__(None) for row in rows.values())
+    assert slow.bandwidth == Q_(0.5, "GB/s")
+    assert slow.is_estimated("latency")
+    assert slow.source_of("latency") is cite("nccl_tuning")
+    assert slow.source_of("bandwidth") is cite("selene")
+    assert (slow.peers, mesh.peers) == (NetworkFabric.__dataclass_fields__["peers"].default, 7)
+    assert mesh.source_of("latency") is cite("selene")
+
+
+def test_a_table_may_refer_to_rows_of_another(monkeypatch, tmp_path):
+    text = "row,machine,software,basis,source\nNew,A100,MaxText,unseen,fit_training\n"
+    catalogs = {"machine": Machines, "software": Frameworks}
+    row = rows_of(monkeypatch, tmp_path, text, Calibration, **catalogs)["New"].__get__(None)
+    assert row.machine is Machines.A100
+    assert row.software is Frameworks.MaxText
+    assert row.name == f"{Machines.A100.name}, {Frameworks.MaxText.name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("row,name,bandwith [GB/s],source\nA,A,1,selene\n", UnknownEntryError),
+        ("row,name,bandwidth [GB/s],latency [us],source\nA,A,1,1,selena\n", UnknownEntryError),
+        ("row,name,bandwidth [GB],latency [us],source\nA,A,1,1,selene\n", ConfigError),
+        ("row,name,bandwidth [GB/s],latency [us],source\nA,A,-1,1,selene\n", ConfigError),
+    ],
+)
+def test_what_a_table_cannot_have_is_an_error(monkeypatch, tmp_path, text, error):
+    with pytest.raises(error):
+        rows_of(monkeypatch, tmp_path, text, NetworkFabric)["A"].__get__(None)

@@ -13,13 +13,12 @@ from os import PathLike
 from typing import Any
 
 from mlsysim.core.types import TransformerModel
+from mlsysim.registry.catalogs import MPT, Megatron
 from mlsysim.registry.models import (
     gemma,
     language,
-    megatron,
     mistral,
     moe,
-    mpt,
     nemotron,
     open_models,
     qwen,
@@ -39,8 +38,8 @@ class Models(
     nemotron.Nemotron,
     mistral.Mistral,
     open_models.OpenModels,
-    megatron.Megatron,
-    mpt.MPT,
+    Megatron,
+    MPT,
     vision.Vision,
     tiny.Tiny,
     recommendation.Recommendation,
@@ -54,8 +53,8 @@ class Models(
     Nemotron = nemotron.Nemotron
     Mistral = mistral.Mistral
     OpenModels = open_models.OpenModels
-    Megatron = megatron.Megatron
-    MPT = mpt.MPT
+    Megatron = Megatron
+    MPT = MPT
     Vision = vision.Vision
     Tiny = tiny.Tiny
     Recommendation = recommendation.Recommendation
