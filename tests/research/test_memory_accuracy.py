@@ -82,6 +82,6 @@ def test_a_model_that_is_not_known_is_passed_over():
 
 
 def test_the_identities_of_other_tests_are_the_same_rows():
-    other = Path(__file__).parent / "memory_identities.csv"
+    other = Path(__file__).parents[1] / "validation/memory_identities.csv"
     for cells in csv.DictReader(other.read_text(encoding="utf-8").splitlines()):
         assert float(cells["value"]) == ROWS[cells["id"]].number("value")
