@@ -241,7 +241,9 @@ class _Constants:
         return values, origins
 
     def source(self, origin: str, key: str) -> Source:
-        """Return a source; that of a fit names the runs of the row."""
+        """Return a source: an entry of the bibliography, or a fit to the runs of the row."""
+        if "cite" in self.sources[origin]:
+            return cite(self.sources[origin]["cite"])
         return Source(
             **{
                 name: text.format_map(self.rows[key])

@@ -14,7 +14,7 @@ from mlsysim.core.types import cite
 from tests.conftest import ROOT
 
 PAPERS = {key: entry for key, entry in entries().items() if "author" in entry}
-PLACES = ("mlsysim/**/*.py", "mlsysim/registry/data/*.csv", "course/**/*.py", "docs/**/*.qmd")
+PLACES = ("mlsysim/**/*.py", "mlsysim/registry/data/*.*", "course/**/*.py", "docs/**/*.qmd")
 
 
 def test_every_entry_is_read():
