@@ -1,1 +1,0 @@
-"""Slides of a page: its questions, predictions, figures and results, computed by this version."""
