@@ -104,16 +104,13 @@ def page(tmp_path: Path) -> Any:
     return read_page(Path("docs/tutorials/one.qmd"), tmp_path)
 
 
-def sources(page: Any, root: Path) -> list[str]:
+def sources(page: Any, root: Path, **website: str) -> list[str]:
     variables = {"wheel": WHEEL, "course": COURSE, "version": "9.8.7"}
-    project = SimpleNamespace(root=root, website={}, variables=variables)
+    project = SimpleNamespace(root=root, website=website, variables=variables)
     return [cell.source for cell in notebook(page, project).cells]  # type: ignore[arg-type]
 
 
-def test_without_an_address_no_link_stays_within_the_site(
-    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MLSYSIM_SITE_URL", raising=False)
+def test_without_an_address_no_link_stays_within_the_site(page: Any, tmp_path: Path) -> None:
     _, about, text = sources(page, tmp_path)
     assert not WITHIN.search(text)
     assert "See two, `three`, here, four and\n[a paper](https://example.org/paper)." in text
@@ -121,11 +118,9 @@ def test_without_an_address_no_link_stays_within_the_site(
     assert "left out" in about
 
 
-def test_with_an_address_every_link_is_absolute(
-    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLSYSIM_SITE_URL", "https://example.org/course")
-    install, about, text = sources(page, tmp_path)
+def test_with_an_address_every_link_is_absolute(page: Any, tmp_path: Path) -> None:
+    address = {"site-url": "https://example.org/course"}
+    install, about, text = sources(page, tmp_path, **address)
     folder = "https://example.org/course/dist"
     assert install.split("\n")[0].endswith(f" {folder}/{WHEEL} {folder}/{COURSE}")
     assert not WITHIN.search(text)
@@ -140,7 +135,6 @@ def test_with_an_address_every_link_is_absolute(
 def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
     page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, importable: bool
 ) -> None:
-    monkeypatch.delenv("MLSYSIM_SITE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
     if there:
         (tmp_path / WHEEL).touch()

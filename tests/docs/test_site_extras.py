@@ -1,161 +1,92 @@
-"""What the built site offers to machines: page cards, sitemap, robots.txt, llms.txt."""
+"""What the built site offers to machines: page cards, redirects, search, llms.txt, its address."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
-from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT
-from tools.pages.project import load
-from tools.site import cards, copies
+from tools.dev import publish, versions
+from tools.pages.project import Project, load
+from tools.site import cards
 from tools.site.built import requests
-from tools.site.entries import Entry, entries
-from tools.site.moved import moved
-
-BASE = "https://example.org/course/"
-SPACE = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
-LINK = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\): (.+)$", re.MULTILINE)
-
-
-class Head(HTMLParser):
-    """The meta tags of a page."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: dict[str, list[str]] = {}
-        self.feed(path.read_text(encoding="utf-8").partition("</head>")[0])
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        name = values.get("property") or values.get("name")
-        if tag == "meta" and name:
-            self.found.setdefault(name, []).append(values.get("content") or "")
-        if tag == "link" and values.get("rel") == "canonical":
-            self.found.setdefault("canonical", []).append(values.get("href") or "")
-
-    def __getitem__(self, name: str) -> str:
-        (value,) = self.found[name]
-        return value
 
 
 @pytest.fixture(scope="module")
-def listed(built_site: Path) -> list[Entry]:
-    return entries(load(ROOT, []))
+def project(built_site: Path) -> Project:
+    return load(ROOT, [])
 
 
 @pytest.fixture(scope="module")
-def published(built_site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A part of the site, finished once more for an address."""
-    folder = tmp_path_factory.mktemp("site")
-    for name in ("index.html", "docs/getting-started.html"):
-        text = (built_site / name).read_text(encoding="utf-8")
-        kept = [line for line in text.split("\n") if "og:" not in line]
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("\n".join(kept), encoding="utf-8")
-    (folder / "search.json").write_text("[]", encoding="utf-8")  # as Quarto leaves one
-    finish(folder, MLSYSIM_SITE_URL=BASE)
-    return folder
+def published(built_site: Path) -> Path:
+    """The site as Quarto built it; the preview has nothing for other programs."""
+    if built_site.name != "_site":
+        pytest.skip("the preview has no metadata")
+    return built_site
 
 
-def finish(folder: Path, **environment: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "tools.site", folder],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        check=True,
-    )
-
-
-def test_every_written_page_has_a_description_of_its_own(listed: list[Entry]) -> None:
-    found: dict[str, str] = {}
-    for page in load(ROOT, []).pages.values():
+def test_every_written_page_has_a_description_of_its_own(project: Project) -> None:
+    described: dict[str, str] = {}
+    for page in project.pages.values():
         if "api" in page.path.parts or page.path.name == "404.qmd":
             continue
         text = str(page.meta.get("description", ""))
         assert 40 <= len(text) <= 200, f"{page.path}: {len(text)} characters"
-        assert found.setdefault(text, str(page.path)) == str(page.path)
+        assert described.setdefault(text, str(page.path)) == str(page.path)
 
 
-def test_every_page_has_a_card(listed: list[Entry], built_site: Path) -> None:
-    for entry in listed:
-        head = Head(built_site / entry.path)
-        assert head["og:title"] == entry.title, entry.path
-        assert head["og:description"] == entry.description, entry.path
-        assert head["description"], entry.path
-        image = urljoin(f"http://x/{entry.path}", head["og:image"])
-        assert (built_site / urlsplit(image).path.lstrip("/")).is_file(), entry.path
-        assert head["og:image:alt"]
-
-
-def test_cards_have_the_size_that_their_tags_say(built_site: Path) -> None:
-    for section in cards.SECTIONS:
-        data = (built_site / cards.path(section)).read_bytes()
+def test_every_folder_of_pages_names_a_card(tmp_path: Path) -> None:
+    cards.write(tmp_path)
+    named = [ROOT / "_quarto.yml", *ROOT.glob("docs/*/_metadata.yml")]
+    for path in named:
+        image = Path(yaml.safe_load(path.read_text(encoding="utf-8"))["image"])
+        assert image.parent == Path("/docs/assets/cards")
+        data = (tmp_path / image.name).read_bytes()
         assert data[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", data[16:24]) == cards.SIZE
         assert len(data) < 100_000
+    assert len(named) == len(cards.CARDS)
 
 
-def test_the_sitemap_lists_every_page_once(listed: list[Entry], built_site: Path) -> None:
-    tree = ElementTree.parse(built_site / "sitemap.xml")
-    paths = [node.text or "" for node in tree.findall("s:url/s:loc", SPACE)]
-    found = sorted(path.lstrip("/") or "index.html" for path in paths)
-    pages = {path.relative_to(built_site).as_posix() for path in built_site.rglob("*.html")}
-    assert found == sorted(pages - {"404.html"} - {old for old, *_ in moved(load(ROOT, []))})
+def test_an_address_becomes_the_address_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "ADDRESS", tmp_path / "address.yml")
+    monkeypatch.setattr(publish, "VARIABLES", tmp_path / "variables.yml")
+    for given, website in (
+        ("https://example.org/course/", {"site-url": "https://example.org/course"}),
+        ("", {}),
+    ):
+        monkeypatch.setenv(versions.ADDRESS, given)
+        publish.write_variables()
+        written = (tmp_path / "address.yml").read_text(encoding="utf-8")
+        assert yaml.safe_load(written) == {"website": website}
 
 
-def test_old_addresses_lead_to_pages(built_site: Path) -> None:
-    found = list(moved(load(ROOT, [])))
-    assert "docs/tutorials/llm_serving.html" in {old for old, *_ in found}
-    for old, new, title in found:
-        text = (built_site / old).read_text(encoding="utf-8")
-        address = re.search(r'url=([^"]+)"', text)
-        assert address
-        assert ((built_site / old).parent / address[1]).resolve() == (built_site / new).resolve()
-        assert (built_site / new).is_file()
-        assert title in text
+@pytest.mark.quarto
+def test_every_page_has_a_card_and_a_copy_as_markdown(project: Project, published: Path) -> None:
+    listed = (published / "llms.txt").read_text(encoding="utf-8")
+    for href in project.pages.keys() - {"404.qmd"}:
+        name = href.removesuffix(".qmd")
+        head = (published / f"{name}.html").read_text(encoding="utf-8").partition("</head>")[0]
+        [image] = re.findall(r'<meta property="og:image" content="([^"]*)">', head)
+        assert (published / image.partition("docs/")[1] / image.partition("docs/")[2]).is_file()
+        assert f"{name}.llms.md)" in listed
+        assert (published / f"{name}.llms.md").stat().st_size > 0
 
 
-def test_the_list_for_language_models(listed: list[Entry], built_site: Path) -> None:
-    text = (built_site / "llms.txt").read_text(encoding="utf-8")
-    assert re.match(r"# mlsysim\n\n> .+\n", text)
-    links = LINK.findall(text)
-    assert len(links) == text.count("\n- ")
-    for title, target, description in links:
-        assert (built_site / target).is_file(), target
-        assert description.endswith((".", "?")), f"{title}: {target}"
-    targets = {target for _, target, _ in links}
-    assert {copies.path(entry) for entry in listed} == targets
-
-
-def test_every_page_has_a_copy_as_markdown(listed: list[Entry], built_site: Path) -> None:
-    for entry in listed:
-        page = (built_site / entry.path).read_text(encoding="utf-8")
-        (copy,) = re.findall(r'<link rel="alternate" type="text/markdown" href="([^"]*)">', page)
-        text = (built_site / urljoin(entry.path, copy)).read_text(encoding="utf-8")
-        assert text.startswith(f"# {entry.title}\n\n> {entry.description}\n\n")
-        assert not re.search(r"</?(?:div|span|section|svg)\b", text), entry.path
-        sections = len(re.findall(r"<section\b[^>]*\bid=", page))
-        assert len(re.findall(r"^##+ ", text, re.MULTILINE)) >= sections, entry.path
-
-
-def test_copies_show_outputs_equations_and_sources(built_site: Path) -> None:
-    text = (built_site / "docs/how-to/explain.md").read_text(encoding="utf-8")
-    assert "``` python\n" in text
-    assert "``` math\n" in text
-    assert re.search(r"^\| compute\.fp16 \|.*\]\(https://", text, re.MULTILINE)
-    text = (built_site / "docs/tutorials/distributed.md").read_text(encoding="utf-8")
-    assert "*Drawing: Four replicas of the whole model" in text
+@pytest.mark.quarto
+def test_old_addresses_lead_to_pages(project: Project, published: Path) -> None:
+    old = [name for page in project.pages.values() for name in page.meta.get("aliases", [])]
+    assert "/docs/tutorials/llm_serving.html" in old
+    assert all((published / name.lstrip("/")).is_file() for name in old)
 
 
 def test_requests_to_other_hosts_are_found(tmp_path: Path) -> None:
@@ -165,38 +96,19 @@ def test_requests_to_other_hosts_are_found(tmp_path: Path) -> None:
         '<script src="site.js"></script><script defer src="https://c.org/c.js"></script>'
         '<link href="//d.org/d.css" rel="stylesheet"><img alt="" src="http://e.org/e.png">'
     )
-    found = ["https://c.org/c.js", "//d.org/d.css", "http://e.org/e.png"]
-    assert requests(page) == found
+    assert requests(page) == ["https://c.org/c.js", "//d.org/d.css", "http://e.org/e.png"]
 
 
-def test_robots_are_let_in(built_site: Path) -> None:
-    text = (built_site / "robots.txt").read_text(encoding="utf-8")
-    assert text.startswith("User-agent: *\nAllow: /\n")
-    assert "Sitemap" not in text or "https://" in text
-
-
-def test_with_an_address_everything_is_absolute(published: Path) -> None:
-    first, second = Head(published / "index.html"), Head(published / "docs/getting-started.html")
-    assert first["canonical"] == first["og:url"] == BASE
-    assert second["canonical"] == f"{BASE}docs/getting-started.html"
-    assert second["og:image"] == f"{BASE}{cards.path('Start')}"
-    assert f"Sitemap: {BASE}sitemap.xml" in (published / "robots.txt").read_text(encoding="utf-8")
-    tree = ElementTree.parse(published / "sitemap.xml")
-    assert all((n.text or "").startswith(BASE) for n in tree.findall("s:url/s:loc", SPACE))
-
-
-def test_quartos_search_gets_an_index_of_the_pages_that_are_there(published: Path) -> None:
-    items = json.loads((published / "search.json").read_text(encoding="utf-8"))
-    assert {item["href"].split("#")[0] for item in items} == {
-        "index.html", "docs/getting-started.html",
-    }  # fmt: skip
+def test_quartos_search_gets_an_index_of_the_pages_that_are_there(
+    built_site: Path, tmp_path: Path
+) -> None:
+    names = {"index.html", "docs/getting-started.html"}
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((built_site / name).read_bytes())
+    (tmp_path / "search.json").write_text("[]", encoding="utf-8")  # as Quarto leaves one
+    subprocess.run([sys.executable, "-m", "tools.site", tmp_path], cwd=ROOT, check=True)
+    items = json.loads((tmp_path / "search.json").read_text(encoding="utf-8"))
+    assert {item["href"].split("#")[0] for item in items} == names
     assert len({item["objectID"] for item in items}) == len(items)
     assert all(isinstance(item["text"], str) and "<" not in item["text"] for item in items)
-
-
-def test_finishing_twice_changes_nothing(published: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "site"
-    shutil.copytree(published, copy)
-    finish(copy, MLSYSIM_SITE_URL=BASE)
-    files = [path.relative_to(published) for path in published.rglob("*") if path.is_file()]
-    assert all((published / name).read_bytes() == (copy / name).read_bytes() for name in files)

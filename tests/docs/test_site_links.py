@@ -14,7 +14,6 @@ import pytest
 
 from tests.conftest import ROOT
 from tools.pages.project import load
-from tools.site.moved import moved
 
 LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
 LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "manifest", "apple-touch-icon"}
@@ -134,7 +133,8 @@ def test_every_page_is_reachable_from_the_first(site: Site) -> None:
         seen.add(page)
         targets = (site.target(page, link) for link in site.documents[page].links)
         waiting += [target[0] for target in targets if target is not None]
-    old = {site.folder / old for old, *_ in moved(load(ROOT, []))}
+    aliases = [page.meta.get("aliases", []) for page in load(ROOT, []).pages.values()]
+    old = {site.folder / alias.lstrip("/") for each in aliases for alias in each}
     lost = site.documents.keys() - seen - {site.folder / "404.html"} - old
     assert not lost, "\n".join(sorted(map(site.name, lost)))
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from tools.dev.console import ROOT, say
 
-BUILT = ("_site", "_preview", "dist", "build", "_variables.yml", ".quarto")
+BUILT = ("_site", "_preview", "dist", "build", "_variables.yml", "_address.yml", ".quarto")
 CACHES = (".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")
 
 
 def generated() -> list[Path]:
-    """Return the files that a build writes into source folders: API pages, notebooks, lab files."""
+    """Return the files that a build writes into source folders: pages, notebooks, lab files."""
     api, docs = ROOT / "docs" / "api", ROOT / "docs"
     pages = [*api.rglob("*.qmd"), *api.glob("*.json"), api / "_sidebar.yml"]
-    return [*pages, *docs.rglob("*.ipynb"), docs / "labs" / "runtime"]
+    folders = [docs / "labs" / "runtime", docs / "assets" / "cards"]
+    return [*pages, *docs.rglob("*.ipynb"), *folders]
 
 
 def left_by_quarto() -> list[Path]:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tools.dev import quarto, versions
@@ -28,7 +28,9 @@ API_PAGES = ROOT / "docs" / "api"
 API_CONFIG = API_PAGES / "_quartodoc.yml"
 TUTORIALS = ROOT / "docs" / "tutorials"
 LAB_RUNTIME = ROOT / "docs" / "labs" / "runtime"
+CARDS = ROOT / "docs" / "assets" / "cards"
 VARIABLES = ROOT / "_variables.yml"
+ADDRESS = ROOT / "_address.yml"
 NEXT = ROOT / "build" / "next"
 NPM = ROOT / "build" / "npm"
 LOCK = ROOT / "build" / "site.lock"
@@ -78,7 +80,6 @@ def _build(program: Path | None, *, force: bool) -> Path:
     folder = ROOT / ("_site" if program else "_preview")
     made_of = digests(sources(), ROOT) | {
         "program": f"{program} of {program.resolve().stat().st_mtime_ns}" if program else "",
-        "address": os.environ.get("MLSYSIM_SITE_URL", ""),
         "missing": ", ".join(missing),
     }
     stamp, current = Stamp(f"{folder.name}.json"), json.dumps(made_of, indent=0)
@@ -159,6 +160,24 @@ def generate() -> None:
     lab_runtime()
     api()
     notebooks()
+    cards()
+
+
+def generated(
+    title: str,
+    module: str,
+    *,
+    inputs: Iterable[Path],
+    outputs: Iterable[Path],
+) -> None:
+    """Run a module of the tools, unless its outputs exist and its inputs have not changed."""
+    stamp, current = Stamp(module), fingerprint(inputs)
+    if all(path.exists() for path in outputs) and stamp.matches(current):
+        return
+    stamp.forget()
+    with step(title):
+        must([PYTHON, "-m", module], f"{module} failed; see its output above")
+    stamp.write(current)
 
 
 def version() -> str:
@@ -171,11 +190,16 @@ def version() -> str:
 
 
 def write_variables() -> None:
-    """Write the values that pages may show with the ``var`` shortcode."""
+    """Write the values that pages show with the ``var`` shortcode, and the site's address."""
     package, course = wheel_names()
-    text = f'version: "{version()}"\nwheel: "{package}"\ncourse: "{course}"\n'
-    if not VARIABLES.is_file() or VARIABLES.read_text(encoding="utf-8") != text:
-        VARIABLES.write_text(text, encoding="utf-8")
+    address = os.environ.get(versions.ADDRESS, "").rstrip("/")
+    website = {"site-url": address} if address else {}
+    for path, text in (
+        (VARIABLES, f'version: "{version()}"\nwheel: "{package}"\ncourse: "{course}"\n'),
+        (ADDRESS, f"website: {json.dumps(website)}\n"),
+    ):
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def wheel_names() -> tuple[str, str]:
@@ -212,31 +236,27 @@ def build_wheels() -> None:
 
 
 def lab_runtime() -> None:
-    """Put the Python for lab pages in the browser next to them, unless nothing has changed."""
+    """Put the Python for lab pages in the browser next to them."""
     tools = [ROOT / "tools" / name for name in ("labs", "pages", "preview/npm.py")]
     # Pages too, because it includes the code blocks that run in them.
     pages = [page for page in ROOT.glob("docs/**/*.qmd") if page.parent != API_PAGES]
-    inputs = [DIST, PYPROJECT, *tools, *pages]
-    stamp, current = Stamp("lab-runtime"), fingerprint(inputs)
-    if (LAB_RUNTIME / "manifest.json").is_file() and stamp.matches(current):
-        return
-    stamp.forget()
-    with step("bundling Python for the lab pages"):
-        must([PYTHON, "-m", "tools.labs"], "the lab runtime failed; its words are above")
-    if (LAB_RUNTIME / "pyodide.mjs").is_file():  # else npm is asked again next time
-        stamp.write(current)
+    generated(
+        "bundling Python for the lab pages",
+        "tools.labs",
+        inputs=[DIST, PYPROJECT, *tools, *pages],
+        # If npm was out of reach, the second is missing: it is asked again next time.
+        outputs=[LAB_RUNTIME / "manifest.json", LAB_RUNTIME / "pyodide.mjs"],
+    )
 
 
 def api() -> int:
-    """Write docs/api, unless nothing has changed since it was written."""
-    config = [API_CONFIG, ROOT / "tools" / "api"]
-    stamp, current = Stamp("api"), fingerprint([PACKAGE, COURSE, *config])
-    if (API_PAGES / "_sidebar.yml").is_file() and stamp.matches(current):
-        return 0
-    stamp.forget()
-    with step("writing the API reference"):
-        must([PYTHON, "-m", "tools.api"], "the API reference failed; its words are above")
-    stamp.write(current)
+    """Write docs/api."""
+    generated(
+        "writing the API reference",
+        "tools.api",
+        inputs=[PACKAGE, COURSE, API_CONFIG, ROOT / "tools" / "api"],
+        outputs=[API_PAGES / "_sidebar.yml"],
+    )
     return 0
 
 
@@ -244,16 +264,23 @@ def notebooks() -> None:
     """Write each tutorial as two notebooks next to its page, with the numbers in its sentences."""
     pages = [page for page in TUTORIALS.glob("*.qmd") if page.stem != "index"]
     others = [ROOT / name for name in (*RESTS_ON, "tools/pages", "_quarto.yml")]
-    address = os.environ.get("MLSYSIM_SITE_URL", "")
-    stamp, current = Stamp("notebooks"), fingerprint([*pages, *others, VARIABLES], address)
     ends = (".ipynb", ".student.ipynb")
-    there = all(page.with_suffix(end).is_file() for page in pages for end in ends)
-    if there and stamp.matches(current):
-        return
-    stamp.forget()
-    with step("writing the tutorials as notebooks"):
-        must([PYTHON, "-m", "tools.pages.notebooks"], "the notebooks failed; the words are above")
-    stamp.write(current)
+    generated(
+        "writing the tutorials as notebooks",
+        "tools.pages.notebooks",
+        inputs=[*pages, *others, VARIABLES, ADDRESS],
+        outputs=[page.with_suffix(end) for page in pages for end in ends],
+    )
+
+
+def cards() -> None:
+    """Draw the pictures that messengers show with links to pages."""
+    generated(
+        "drawing page cards",
+        "tools.site.cards",
+        inputs=[PACKAGE, ROOT / "tools" / "site" / "cards.py"],
+        outputs=[CARDS / "start.png"],
+    )
 
 
 def preview(folder: Path) -> None:
@@ -266,6 +293,6 @@ def preview(folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Add files for search engines and other programs to the site, whichever renderer built it."""
-    with step("page cards, sitemap and llms.txt"):
+    """Check the built site, and make its search and its service worker."""
+    with step("the search and requests to other hosts"):
         must([PYTHON, "-m", "tools.site", folder], "the site is not finished; see the output above")

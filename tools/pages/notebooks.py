@@ -2,9 +2,9 @@
 
 ``NAME.ipynb`` has everything that the page has, ``NAME.student.ipynb`` no answers.
 
-If ``MLSYSIM_SITE_URL`` or ``site-url`` gives the address of the site, a downloaded notebook links
-to the site and installs the package from there. Otherwise, links within the site are plain text,
-and the package and the course come from the wheels next to the notebook.
+If ``site-url`` gives the address of the site, a downloaded notebook links to the site and installs
+the package from there. Otherwise, links within the site are plain text, and the package and the
+course come from the wheels next to the notebook.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import base64
 import html
-import os
 import posixpath
 import re
 import sys
@@ -98,8 +97,8 @@ def with_numbers(page: Page, root: Path) -> Page:
 
 def notebook(page: Page, project: Project) -> Any:
     """Return a page with computed numbers as a notebook."""
-    address = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url")
-    site = f"{address.rstrip('/')}/" if address else ""
+    address = project.website.get("site-url", "")
+    site = f"{address}/" if address else ""
     numbers = numbers_of(page)
     install = (INSTALL if site else INSTALL_FILE).format(site=site, **project.variables)
     about = [f"# {page.meta.get('title', '')}", page.meta.get("subtitle", "")]

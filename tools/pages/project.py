@@ -73,7 +73,8 @@ def load(root: Path, report: list[Fault]) -> Project:
     sidebars = _items(website["sidebar"], pages, root, CONFIG, report)
     for more in map(Path, config.get("metadata-files", [])):
         extra = _read(root, more, "metadata-file", report)
-        sidebars += _items(extra["website"]["sidebar"], pages, root, more, report)
+        sidebars += _items(extra["website"].pop("sidebar", []), pages, root, more, report)
+        website |= extra["website"]
     return Project(
         root=root,
         website=website,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from pathlib import Path
 
 from tools.pages.faults import Fault
 from tools.pages.project import load
-from tools.site import cards, copies, head, lists, moved, search
+from tools.site import search
 from tools.site.built import requests
-from tools.site.entries import entries
 
 
 def main() -> int:
@@ -23,18 +21,9 @@ def main() -> int:
     options = parser.parse_args()
     faults: list[Fault] = []
     project = load(options.root.resolve(), faults)
-    given = os.environ.get("MLSYSIM_SITE_URL") or project.website.get("site-url") or ""
-    base = f"{given.rstrip('/')}/" if given else ""
-    found = entries(project)
     for page in sorted(options.folder.rglob("*.html")):
         faults += [Fault(page, 1, f"a request to another host: {url}") for url in requests(page)]
-    cards.write(project, options.folder)
-    copies.write(found, project, options.folder)
-    search.write(found, options.folder)
-    for entry in found:
-        head.write(entry, project, options.folder, base)
-    lists.write(found, project, options.folder, base)
-    moved.write(project, options.folder)
+    search.write(project, options.folder)
     # A service worker controls only pages below its own address.
     shutil.copyfile(project.root / "docs/assets/offline.js", options.folder / "offline.js")
     for fault in faults:

@@ -1,6 +1,7 @@
-"""The images that messengers show next to a link: one for each section of the site.
+"""``python -m tools.site.cards``: the pictures that messengers show next to a link to a page.
 
-Each shows the roofline of a device with models on it, computed by the package.
+There is one for each folder of pages, which names it in its ``_metadata.yml``. Each shows the
+roofline of a device with models on it, computed by the package.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mlsysim import Hardware, Models, SingleNodeSolver
-from tools.pages.project import Project
-from tools.site.entries import REFERENCE, START
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,41 +21,25 @@ if TYPE_CHECKING:
 SIZE = (1200, 630)
 DPI = 100
 BACK, LINE, TEXT, MUTED, MARK = "#15181c", "#79bfe6", "#f2f4f6", "#a0a9b3", "#ffd27a"
-SECTIONS = {
-    START: "Closed-form physics of\nmachine-learning systems",
-    "Tutorials": "Tutorials: predict, run, vary",
-    "Labs": "Labs: predict, then try it\nin your browser",
-    "How to": "How to: one task, one page",
-    "Catalog": "Hardware, models, fleets:\neach number with its source",
-    "Concepts": "Concepts: equations, errors,\nterms",
-    "About": "The project: design,\nreferences",
-    REFERENCE: "API reference",
+CARDS = {
+    "start": "Closed-form physics of\nmachine-learning systems",
+    "tutorials": "Tutorials: predict, run, vary",
+    "labs": "Labs: predict, then try it\nin your browser",
+    "how-to": "How to: one task, one page",
+    "zoo": "Hardware, models, fleets:\neach number with its source",
+    "concepts": "Concepts: equations, errors,\nterms",
+    "api": "API reference",
 }
 
 
-def section_of(name: str) -> str:
-    """Return the section whose card a page gets: its own if there is one, else the site's."""
-    return name if name in SECTIONS else START
-
-
-def path(section: str) -> str:
-    """Return the path of a card in the site."""
-    return f"cards/{section.lower().replace(' ', '-')}.png"
-
-
-def words(section: str) -> str:
-    """Return a description of a card."""
-    return f"mlsysim. {SECTIONS[section].replace(chr(10), ' ')}. Models on the roofline of an H100."
-
-
-def write(project: Project, folder: Path) -> None:
-    """Draw every card into the site."""
-    (folder / "cards").mkdir(exist_ok=True)
-    for section, text in SECTIONS.items():
+def write(folder: Path) -> None:
+    """Draw every card into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in CARDS.items():
         # The defaults, whatever the machine's settings for plots are.
         with mpl.rc_context(mpl.rcParamsDefault):
-            figure = draw(str(project.website["title"]), text)
-            figure.savefig(folder / path(section), dpi=DPI, metadata={"Software": None})
+            figure = draw("mlsysim", text)
+            figure.savefig(folder / f"{name}.png", dpi=DPI, metadata={"Software": None})
 
 
 def draw(name: str, text: str) -> Figure:
@@ -99,3 +82,7 @@ def _roofline(ax: Axes) -> None:
         ax.plot(r.arithmetic_intensity.magnitude, rate, "o", ms=17, color=MARK, mec=BACK, mew=3)
     ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(5, peak * ridge**0.2))
     ax.set_axis_off()
+
+
+if __name__ == "__main__":
+    write(Path("docs/assets/cards"))

@@ -11,33 +11,39 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.pages.links import html_path
+from tools.pages.project import Project, title_of
 from tools.pages.scan import scan
 from tools.site.built import body
-from tools.site.entries import Entry
 
 NAME = "search.json"
 
 
-def write(entries: list[Entry], folder: Path) -> None:
+def write(project: Project, folder: Path) -> None:
     """Replace the index that Quarto has written; the preview has no file of this name."""
-    if (folder / NAME).is_file():
-        found = [item for entry in entries for item in items(entry, folder)]
-        text = json.dumps(found, ensure_ascii=False, indent=1)
-        (folder / NAME).write_text(text, encoding="utf-8")
+    if not (folder / NAME).is_file():
+        return
+    entries = [
+        entry
+        for href, page in project.pages.items()
+        if href != "404.qmd" and (folder / html_path(href)).is_file()
+        for entry in items(html_path(href), title_of(page), folder)
+    ]
+    text = json.dumps(entries, ensure_ascii=False, indent=1)
+    (folder / NAME).write_text(text, encoding="utf-8")
 
 
-def items(entry: Entry, folder: Path) -> Iterator[dict[str, str]]:
+def items(path: str, page_title: str, folder: Path) -> Iterator[dict[str, str]]:
     """Yield the entries of a page."""
-    page = folder / entry.path
-    sections = scan(body(page))["sections"] if page.is_file() else []
+    sections = scan(body(folder / path))["sections"]
     terms = any(names for *_, names in sections)
     for anchor, heading, words, names in sections:
         if not anchor and terms:
             continue  # Quarto shows the hit for a page before those for its terms
         # A name that is both title and section beats every hit that is so in one of them only.
-        heads = [(name, name) for name in names] or [(entry.title, heading)]
+        heads = [(name, name) for name in names] or [(page_title, heading)]
         for i, (title, section) in enumerate(heads):
-            href = f"{entry.path}#{anchor}" if anchor else entry.path
+            href = f"{path}#{anchor}" if anchor else path
             yield {
                 "objectID": f"{href}-{i}" if i else href,
                 "href": href,
