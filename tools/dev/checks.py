@@ -64,7 +64,7 @@ def test(arguments: Sequence[str]) -> int:
     say("--> checks")
     failed = _failures()
     say("--> tests")
-    status = run([*PYTEST, *arguments], at_terminal=True)
+    status = run([*PYTEST, *arguments])
     if failed:
         say(f"The tests are done, but these checks failed (see above): {', '.join(failed)}")
     return status or (1 if failed else 0)
@@ -72,4 +72,4 @@ def test(arguments: Sequence[str]) -> int:
 
 def bench(arguments: Sequence[str]) -> int:
     """Run the benchmark on this machine."""
-    return run([PYTHON, "-m", "tools.bench", *arguments], at_terminal=True)
+    return run([PYTHON, "-m", "tools.bench", *arguments])

@@ -1,4 +1,4 @@
-"""Run programs: one line per step, full output if a program fails, and no process left running."""
+"""Run programs: one line per step, full output if a program fails."""
 
 from __future__ import annotations
 
@@ -71,34 +71,26 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
-# The running programs, and whether each has its own process group.
-_running: dict[subprocess.Popen[Any], bool] = {}
+# The running programs: a signal that ends this one ends them too.
+_running: set[subprocess.Popen[Any]] = set()
 _signals: list[int] = []
 _starting = False
 
 
 @contextmanager
 def started(
-    command: Command,
-    *,
-    env: Mapping[str, str] | None = None,
-    captured: bool = False,
-    at_terminal: bool = False,
+    command: Command, *, env: Mapping[str, str] | None = None, captured: bool = False
 ) -> Iterator[subprocess.Popen[Any]]:
-    """Run a program, and end it and its child processes if the block is left early.
+    """Run a program, and end it if the block is left early.
 
-    For this it gets its own process group, in which it cannot read the terminal's keyboard.
-    `at_terminal` leaves it the keyboard, where there is one. `captured` makes one text of its two
-    streams, to be read from its `stdout`.
+    `captured` makes one text of its two streams, to be read from its `stdout`.
     """
-    alone = not (at_terminal and sys.stdin is not None and sys.stdin.isatty())
     with _undisturbed():
         try:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
                 env=environment(env),
-                start_new_session=alone,
                 stdout=subprocess.PIPE if captured else None,
                 stderr=subprocess.STDOUT if captured else None,
                 encoding="utf-8",
@@ -107,7 +99,7 @@ def started(
         except OSError as error:
             reason = BROKEN_VENV.format(program=command[0], reason=error.strerror or error)
             raise DevError(reason) from error
-        _running[process] = alone
+        _running.add(process)
     try:
         if _signals:
             raise Stopped(_signals[0])
@@ -117,7 +109,7 @@ def started(
         _end(process)
         raise
     finally:
-        del _running[process]
+        _running.discard(process)
         if process.stdout:
             process.stdout.close()
 
@@ -137,27 +129,16 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """End a program and its child processes: first ask them to end, then kill them."""
-    if os.name == "nt":
-        tree = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
-        subprocess.run(tree, capture_output=True, check=False)
-        process.wait()
-        return
-    if _running[process]:
-        _signal(process, signal.SIGTERM)
+    """End a program: it has a moment to react to Ctrl-C, and another to end when asked to."""
     with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=5)
-    _signal(process, signal.SIGKILL)
+        process.wait(timeout=3)
+        return
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=3)
+        return
+    process.kill()
     process.wait()
-
-
-def _signal(process: subprocess.Popen[Any], number: int) -> None:
-    """Send a signal to a program, and to its whole process group if it has one."""
-    with suppress(ProcessLookupError, PermissionError):
-        if os.name != "nt" and _running[process]:
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
 
 
 def stop_on_signals() -> None:
@@ -167,9 +148,9 @@ def stop_on_signals() -> None:
         for one in caught:
             signal.signal(one, signal.SIG_IGN)
         _signals.append(number)
-        for process, alone in list(_running.items()):  # threads wait for theirs
-            if alone or number != signal.SIGINT:  # the terminal sends Ctrl-C to its whole group
-                _signal(process, signal.SIGTERM)
+        if number != signal.SIGINT:  # a terminal sends Ctrl-C to all of its programs
+            for process in list(_running):  # threads wait for theirs
+                process.terminate()
         if not _starting:
             raise Stopped(number)
 
@@ -180,11 +161,9 @@ def stop_on_signals() -> None:
         signal.signal(number, stop)
 
 
-def run(
-    command: Command, *, env: Mapping[str, str] | None = None, at_terminal: bool = False
-) -> int:
+def run(command: Command, *, env: Mapping[str, str] | None = None) -> int:
     """Run a program in the project folder, with its output on ours."""
-    with started(command, env=env, at_terminal=at_terminal) as process:
+    with started(command, env=env) as process:
         pass
     return int(process.returncode)
 
