@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -21,8 +23,17 @@ from mlsysim import (
 )
 from mlsysim.core.types import RECOMPUTE
 from mlsysim.core.types.options import ATTENTION
-from mlsysim.planner.space import by_exchange, by_words, divisors, layouts, partial_recomputes
+from mlsysim.planner.space import (
+    LEVERS,
+    by_exchange,
+    by_words,
+    divisors,
+    layouts,
+    partial_recomputes,
+)
 from mlsysim.registry.calibration.frameworks import Frameworks, Options, options_of
+from mlsysim.solvers.signatures import fields_of
+from mlsysim.solvers.training.inputs import TrainingArguments
 
 COMMON = Options().schedules
 SIXTEEN = replace(Systems.Clusters.Research_256, name="sixteen", count=2)
@@ -234,3 +245,13 @@ def test_an_attention_is_the_same_by_name_and_as_an_option():
         by_name, as_option = advise(**job, attention=name), advise(**job, attention=option)
         assert as_option.searched == by_name.searched
         assert as_option.configuration == by_name.configuration
+
+
+def test_levers_are_the_arguments_that_take_several_values():
+    fields = fields_of(TrainingArguments)
+    assert {n for n, hint in fields.items() if isinstance(hint.__origin__, TypeVar)} == set(LEVERS)
+    known = inspect.signature(advise).parameters
+    assert all(known[name].default is None for name in LEVERS)
+    assert fields.keys() <= known.keys()
+    with pytest.raises(TypeError, match="tpsize"):
+        advise(model=None, fleet=None, batch_size=1, tpsize=2)
