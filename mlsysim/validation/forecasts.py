@@ -106,8 +106,8 @@ class Scores:
     @property
     def coverage(self) -> float | None:
         """Share of results within their band; None without results."""
-        held = [outcome.within_band for outcome in self.outcomes]
-        return sum(held) / len(held) if held else None
+        inside = [outcome.within_band for outcome in self.outcomes]
+        return sum(inside) / len(inside) if inside else None
 
     @property
     def median_factor(self) -> float | None:
@@ -118,14 +118,14 @@ class Scores:
     @property
     def interval_score(self) -> float | None:
         """Mean of the outcomes' interval scores; None without results."""
-        found = [outcome.interval_score for outcome in self.outcomes]
-        return statistics.fmean(found) if found else None
+        scores = [outcome.interval_score for outcome in self.outcomes]
+        return statistics.fmean(scores) if scores else None
 
     def table(self) -> Table:
         """Return all forecasts, those with a result first."""
         known = {outcome.forecast.id: outcome for outcome in self.outcomes}
         every = [outcome.forecast for outcome in self.outcomes] + self.open
-        found = [known.get(forecast.id) for forecast in every]
+        outcomes = [known.get(forecast.id) for forecast in every]
         return Table(
             {
                 "id": Column([forecast.id for forecast in every]),
@@ -134,8 +134,8 @@ class Scores:
                 "low": Column([forecast.low for forecast in every]),
                 "high": Column([forecast.high for forecast in every]),
                 "unit": Column([forecast.unit for forecast in every]),
-                "measured": Column([known and known.measured for known in found]),
-                "within_band": Column([known and known.within_band for known in found]),
+                "measured": Column([known and known.measured for known in outcomes]),
+                "within_band": Column([known and known.within_band for known in outcomes]),
             },
             limit=None,
         )
@@ -164,9 +164,9 @@ class Scores:
     def __str__(self) -> str:
         lines = [str(self.table()), f"{len(self.outcomes)} with a result, {len(self.open)} open"]
         if self.outcomes:
-            held = sum(outcome.within_band for outcome in self.outcomes)
+            inside = sum(outcome.within_band for outcome in self.outcomes)
             lines.append(
-                f"{held} of {len(self.outcomes)} results are in their band; median factor "
+                f"{inside} of {len(self.outcomes)} results are in their band; median factor "
                 f"{self.median_factor:.2f}; interval score {self.interval_score:.2f}"
             )
         return "\n".join(lines)
@@ -186,18 +186,18 @@ def read_forecasts(file: str | Path | None = None) -> list[Forecast]:
         If a file cannot be read, a row is incomplete, or a name is used twice.
     """
     files = sorted(FROZEN.glob("*.csv")) if file is None else [file]
-    found: dict[str, Forecast] = {}
+    forecasts: dict[str, Forecast] = {}
     for path in files:
         for row in read_rows(path):
             forecast = _forecast(row, path)
-            if forecast.id in found:
+            if forecast.id in forecasts:
                 raise ConfigError(
                     f"{path} has the forecast {shown(forecast.id)} twice: each needs an id of its "
                     "own",
                     argument="file",
                 )
-            found[forecast.id] = forecast
-    return list(found.values())
+            forecasts[forecast.id] = forecast
+    return list(forecasts.values())
 
 
 def _forecast(row: Row, path: str | Path) -> Forecast:
@@ -258,12 +258,12 @@ def score(forecasts: Sequence[Forecast], results: str | Path | Iterable[Row]) ->
         twice.
     """
     known = {forecast.id: forecast for forecast in forecasts}
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for row in read_rows(results) if isinstance(results, (str, Path)) else results:
         if row.name not in known:
             raise UnknownEntryError.build(row.name, "forecast", known)
         forecast = known[row.name]
-        if row.name in found:
+        if row.name in outcomes:
             raise ConfigError(
                 f"{row.name} has two results: give the one that settles it", argument="results"
             )
@@ -274,9 +274,9 @@ def score(forecasts: Sequence[Forecast], results: str | Path | Iterable[Row]) ->
                 argument="results",
             )
         try:
-            found[row.name] = Outcome(forecast, row.measured())
+            outcomes[row.name] = Outcome(forecast, row.measured())
         except Skip as fault:
             raise ConfigError(
                 f"the result of {row.name} is broken: {fault}", argument="results"
             ) from fault
-    return Scores(found.values(), [each for each in forecasts if each.id not in found])
+    return Scores(outcomes.values(), [each for each in forecasts if each.id not in outcomes])

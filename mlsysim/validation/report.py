@@ -235,10 +235,10 @@ class Report:
     @property
     def groups(self) -> dict[str, Statistics]:
         """Errors per family."""
-        found: dict[str, list[Comparison]] = {}
+        families: dict[str, list[Comparison]] = {}
         for row in self.comparisons:
-            found.setdefault(row.group, []).append(row)
-        return {name: Statistics.of(rows) for name, rows in found.items()}
+            families.setdefault(row.group, []).append(row)
+        return {name: Statistics.of(rows) for name, rows in families.items()}
 
     @property
     def pooled(self) -> Statistics | None:
@@ -265,7 +265,7 @@ class Report:
         """Return plain data: errors per group, pooled, and skipped rows with reasons."""
         nothing = {"n": 0} | {f.name: None for f in fields(Statistics) if f.name != "n"}
         return {
-            "groups": {name: found.to_dict() for name, found in self.groups.items()},
+            "groups": {name: errors.to_dict() for name, errors in self.groups.items()},
             "pooled": self.pooled.to_dict() if self.pooled else nothing,
             "skipped": [{"id": name, "reason": reason} for name, reason in self.skipped],
         }

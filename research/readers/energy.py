@@ -21,7 +21,7 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.calibration.training import calibration_of
 from mlsysim.solvers import DistributedSolver, ServingSolver
-from mlsysim.validation.report import Comparison
+from mlsysim.validation.report import Comparison, comparison
 from research.readers import energy_runs
 from research.readers.aliases import accelerator_named, usual_server
 from research.readers.energy_runs import Drawn
@@ -150,29 +150,23 @@ def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
     if "quantity" not in row.cells:
         return energy_runs.compare(row)
     value, quantity = row.measured(), row.text("quantity")
-    if quantity == "device power":
-        work = drawn(row)
-        constants = power_calibration_for(work.accelerator)
-        shares = ("constant_share", "compute_share", "memory_share")
-        said = work.power({name: constants.si(name) for name in shares})
-        low = energy_runs.scaled(constants.power_band_low, said)
-        high = energy_runs.scaled(constants.power_band_high, said)
-    elif quantity == "energy per token":
+    label, group = f"{quantity} ({row.text('unit')})", f"{row.group}: {quantity}"
+    if quantity == "energy per token":
         result = predicted(row)[0]
-        said = result.energy_per_token.to("J").magnitude
-        low, high = (
-            result[edge].to("J").magnitude if result.get(edge) else None
-            for edge in ("energy_per_token_low", "energy_per_token_high")
-        )
-    else:
+        return comparison(row, result, "energy_per_token", "J", value, quantity=label, group=group)
+    if quantity != "device power":
         raise Skip(f"quantity {shown(quantity)} is neither device power nor energy per token")
+    work = drawn(row)
+    constants = power_calibration_for(work.accelerator)
+    shares = ("constant_share", "compute_share", "memory_share")
+    power = work.power({name: constants.si(name) for name in shares})
     return Comparison(
         id=row.name,
-        group=f"{row.group}: {quantity}",
+        group=group,
         split=row.text("split"),
-        quantity=f"{quantity} ({row.text('unit')})",
+        quantity=label,
         measured=value,
-        predicted=said,
-        low=low,
-        high=high,
+        predicted=power,
+        low=energy_runs.scaled(constants.power_band_low, power),
+        high=energy_runs.scaled(constants.power_band_high, power),
     )

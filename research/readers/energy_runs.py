@@ -13,7 +13,7 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
-from mlsysim.validation.report import Comparison
+from mlsysim.validation.report import Comparison, comparison
 from research.readers.aliases import accelerator_named, model_named, usual_server
 from research.readers.formats import formats_of
 from research.readers.recipes import energy_recipe_of
@@ -152,10 +152,7 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     if result.energy_per_token is None:
         raise Skip(f"{device.name} has no design power in the registry")
     power = drawn.power(shares)
-    low, high = (
-        None if value is None else value.to("J").magnitude
-        for value in (result.energy_per_token_low, result.energy_per_token_high)
-    )
+    energy = row.measured("energy_per_token_J")
     return (
         Comparison(
             id=row.name,
@@ -168,15 +165,14 @@ def compare(row: Row) -> tuple[Comparison, ...]:
             high=scaled(constants.power_band_high, power),
             note=_note(row),
         ),
-        Comparison(
-            id=row.name,
-            group=f"{row.group}: energy per token",
-            split=row.text("split"),
+        comparison(
+            row,
+            result,
+            "energy_per_token",
+            "J",
+            energy,
             quantity="energy per token (J)",
-            measured=row.measured("energy_per_token_J"),
-            predicted=result.energy_per_token.to("J").magnitude,
-            low=low,
-            high=high,
+            group=f"{row.group}: energy per token",
             note=_note(row),
         ),
     )
