@@ -156,7 +156,7 @@ class derived(Generic[T]):  # noqa: N801 - used like `property`
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
-        self._function = function
+        self.function = function
         self.__doc__ = function.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -169,7 +169,7 @@ class derived(Generic[T]):  # noqa: N801 - used like `property`
     def __get__(self, record: object | None, owner: type) -> Self | T:
         if record is None:
             return self
-        value = record.__dict__[self._name] = self._function(record)
+        value = record.__dict__[self._name] = self.function(record)
         return value
 
 

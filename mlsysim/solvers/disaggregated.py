@@ -9,6 +9,7 @@ from typing import Annotated, Any, Unpack
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import derived
+from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where, zero_like
 from mlsysim.core.types import (
@@ -19,7 +20,6 @@ from mlsysim.core.types import (
     ServingCalibration,
     TransformerModel,
 )
-from mlsysim.core.types.fitted import traffic_in
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Noun, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
@@ -61,6 +61,22 @@ _ROUNDS = 3
 
 class DisaggregatedArguments(ClientArguments, EngineArguments[int, str | None], total=False):
     """Arguments of `DisaggregatedSolver` that it shares with other solvers."""
+
+
+_DERIVED = tuple(
+    name for name in dir(ServingInputs) if isinstance(getattr(ServingInputs, name), derived)
+)
+"""Numbers of an engine that follow from its device and calibration, in each pool."""
+
+
+def _of_prefill_pool(number: derived[Value]) -> derived[Value]:
+    """Return a derived number of an engine, computed for the prefill pool."""
+
+    def computed(i: DisaggregatedInputs) -> Value:
+        pool = replaced(i, hardware=i.prefill_hardware, calibration=i.prefill_calibration)
+        return number.function(pool)
+
+    return derived(computed)
 
 
 class DisaggregatedInputs(ServingInputs):
@@ -111,47 +127,14 @@ class DisaggregatedInputs(ServingInputs):
         where_at = self.prefill_hardware
         return (where_at.node if isinstance(where_at, Fleet) else where_at).accelerator
 
-    @derived
-    def prefill_peak_rate(self) -> Value:
-        """Dense peak rate of a device of the prefill pool, in the format of the products."""
-        return self.prefill_device.compute.rate(self.precision.name)
-
-    @derived
-    def prefill_wide_peak_rate(self) -> Value:
-        """Peak rate of a device of the prefill pool, in the format of attention and logits."""
-        return self.prefill_device.compute.rate(self.wide_precision.name)
-
-    @derived
-    def prefill_gemm_efficiency(self) -> Value:
-        """Share of the peak rate that matrix products reach."""
-        return self.prefill_calibration.gemm(self.precision.name)
-
-    @derived
-    def prefill_wide_gemm_efficiency(self) -> Value:
-        """Share of the peak rate that matrix products in the wide format reach."""
-        return self.prefill_calibration.gemm(self.wide_precision.name)
-
-    @derived
-    def prefill_expert_efficiency(self) -> Value:
-        """Rate of the experts' matrix products, relative to ordinary ones."""
-        c = self.prefill_calibration
-        return c.expert_efficiency_fp4 if self.precision.bits == 4 else c.expert_efficiency
-
-    @derived
-    def prefill_expert_overhead(self) -> Value:
-        """Fixed time of a layer with experts, relative to a plain layer."""
-        c = self.prefill_calibration
-        return c.expert_overhead_fp4 if self.precision.bits == 4 else c.expert_overhead
-
-    @derived
-    def prefill_hidden_bytes(self) -> Value:
-        """Memory traffic of element-wise operators per element of the residual stream."""
-        return traffic_in(self.precision.name, self.prefill_calibration.hidden_bytes)
-
-    @derived
-    def prefill_ffn_bytes(self) -> Value:
-        """Memory traffic of the same operators per element of the feed-forward block's width."""
-        return traffic_in(self.precision.name, self.prefill_calibration.ffn_bytes)
+    prefill_peak_rate = _of_prefill_pool(ServingInputs.peak_rate)
+    prefill_wide_peak_rate = _of_prefill_pool(ServingInputs.wide_peak_rate)
+    prefill_gemm_efficiency = _of_prefill_pool(ServingInputs.gemm_efficiency)
+    prefill_wide_gemm_efficiency = _of_prefill_pool(ServingInputs.wide_gemm_efficiency)
+    prefill_expert_efficiency = _of_prefill_pool(ServingInputs.expert_efficiency)
+    prefill_expert_overhead = _of_prefill_pool(ServingInputs.expert_overhead)
+    prefill_hidden_bytes = _of_prefill_pool(ServingInputs.hidden_bytes)
+    prefill_ffn_bytes = _of_prefill_pool(ServingInputs.ffn_bytes)
 
     def prefill_pool(self) -> DisaggregatedInputs:
         """Return the inputs of the prefill pool, in the same form as those of the decode pool."""
@@ -159,14 +142,7 @@ class DisaggregatedInputs(ServingInputs):
             hardware=self.prefill_hardware,
             calibration=self.prefill_calibration,
             **{name: getattr(self, f"prefill_{name}", 1.0) for name in PLAN},
-            peak_rate=self.prefill_peak_rate,
-            wide_peak_rate=self.prefill_wide_peak_rate,
-            gemm_efficiency=self.prefill_gemm_efficiency,
-            wide_gemm_efficiency=self.prefill_wide_gemm_efficiency,
-            expert_efficiency=self.prefill_expert_efficiency,
-            expert_overhead=self.prefill_expert_overhead,
-            hidden_bytes=self.prefill_hidden_bytes,
-            ffn_bytes=self.prefill_ffn_bytes,
+            **{name: getattr(self, f"prefill_{name}") for name in _DERIVED},
         )
 
 
