@@ -14,7 +14,6 @@ from mlsysim.core.fields import priors, units_of
 from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration, Machine, Software
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["SPREAD", "Constant", "Floats", "amounts", "changed", "constants_of"]
 
@@ -101,7 +100,7 @@ def constants_of(base: Calibration, runs: Iterable[TrainingInputs]) -> tuple[Con
     """
     runs = tuple(runs)
     absent = set()
-    if not any(mixed_layers(i.model) > 0 for i in runs):
+    if not any(i.model.routed_layers > 0 for i in runs):
         absent |= _OF_EXPERTS
     if not any(i.precision.bits < 16 for i in runs):
         absent.add("cast_bytes")

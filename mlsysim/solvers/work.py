@@ -9,7 +9,6 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, zero_like
 from mlsysim.core.types import (
     Formats,
-    MoETransformerModel,
     NetworkFabric,
     Precision,
     TransformerModel,
@@ -30,7 +29,6 @@ __all__ = [
     "kv_cache",
     "mean_over",
     "mean_over_attention",
-    "mixed_layers",
     "mtp_flops",
     "stated_bytes",
     "stored_bytes",
@@ -178,12 +176,6 @@ def sum_of(parts: list[Value]) -> Value:
     return total
 
 
-def mixed_layers(model: TransformerModel) -> Value:
-    """Return the number of layers that route tokens to experts."""
-    single = isinstance(model, MoETransformerModel) and model._single
-    return zero_like(model.moe_layers) if single else model.moe_layers
-
-
 def expert_parameters(model: TransformerModel) -> Value:
     """Return the parameters of all experts of a model; none if it is dense."""
     experts = [
@@ -191,7 +183,7 @@ def expert_parameters(model: TransformerModel) -> Value:
         for group in model.groups
         if group.experts is not None
     ]
-    return sum_of(experts) if experts else mixed_layers(model) * model.parameters
+    return sum_of(experts) if experts else model.routed_layers * model.parameters
 
 
 def stored_bytes(stored: Precision) -> Value:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, derived, number, quantity, record, require
+from mlsysim.core.numeric import zero_like
 from mlsysim.core.types.attention import (
     Attention,
     AttentionKind,
@@ -497,6 +498,11 @@ class TransformerModel(Workload):
         return sum(part.count for part in self.stack if routes(part.feed_forward))
 
     @property
+    def routed_layers(self) -> Any:
+        """Layers that route tokens to experts."""
+        return self.moe_layers
+
+    @property
     def _mixtures(self) -> list[Experts]:
         """The different experts of a stack."""
         return [block for part in self.stack if routes(block := part.feed_forward)]
@@ -603,6 +609,11 @@ class MoETransformerModel(TransformerModel):
     def adds_biases(self) -> float:
         """1 if experts add biases, else 0."""
         return float(self.expert_biases)
+
+    @property
+    def routed_layers(self) -> Any:
+        """Layers that route tokens to experts: none if there is a single one."""
+        return zero_like(self.moe_layers) if self._single else self.moe_layers
 
     def _alike(self) -> tuple[LayerGroup, ...]:
         """Return the groups: layers without experts come first, as in DeepSeek-V3."""

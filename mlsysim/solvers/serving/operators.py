@@ -52,7 +52,6 @@ from mlsysim.solvers.work import (
     expert_bytes,
     expert_parameters,
     mean_over_attention,
-    mixed_layers,
     stored_weights,
     token_flops,
 )
@@ -449,7 +448,7 @@ def _fixed(i: ServingInputs, layer: Value, more: Value = 1) -> Value:
 
     Experts and further parts of attention add their shares of it `more` times.
     """
-    c, share = i.calibration, mixed_layers(i.model) / i.model.layers
+    c, share = i.calibration, i.model.routed_layers / i.model.layers
     parts = mean_over_attention(i.model, lambda a: a.extra_parts)
     added = share * i.expert_overhead + parts * c.attention_overhead
     return by_blocks(i.model, layer) + more * added * layer

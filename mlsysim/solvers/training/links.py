@@ -14,7 +14,6 @@ from mlsysim.solvers.work import (
     group_bandwidth,
     mean_over,
     mean_over_attention,
-    mixed_layers,
     sum_of,
 )
 
@@ -264,7 +263,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
             for size in (out, back)
         ]
         exchanges.append((2 + i.recompute.matrix_share) * group.count * sum_of(both))
-    return sum_of(exchanges) / i.model.layers if exchanges else mixed_layers(i.model) * latency
+    return sum_of(exchanges) / i.model.layers if exchanges else i.model.routed_layers * latency
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ class _Replicas:
 
 def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
     """Return the replicas of the common parameters and of experts: 1 if there are none."""
-    some = mixed_layers(i.model) > 0
+    some = i.model.routed_layers > 0
     return (
         _Replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
         _Replicas(

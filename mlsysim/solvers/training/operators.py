@@ -60,7 +60,6 @@ from mlsysim.solvers.work import (
     by_blocks,
     mean_over,
     mean_over_attention,
-    mixed_layers,
     sum_of,
 )
 
@@ -97,7 +96,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
     launch = f.layer_launch_time(
         by_blocks(i.model, s.layer_launch),
-        mixed_layers(i.model) / i.model.layers * s.expert_launch,
+        i.model.routed_layers / i.model.layers * s.expert_launch,
         s.elementwise_backward,
         again,
     )

@@ -9,7 +9,6 @@ from mlsysim.solvers.context import within_context
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import stage_layout
-from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["RULES"]
 
@@ -281,7 +280,7 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     ),
     Rule(
         "capacity_factor",
-        lambda i: (i.capacity_factor == 1) | (mixed_layers(i.model) > 0),
+        lambda i: (i.capacity_factor == 1) | (i.model.routed_layers > 0),
         lambda i: (
             f"capacity_factor = {i.capacity_factor:g} has nothing to act on, because "
             f"{i.model.name} has no experts: leave it out, or choose a mixture of experts"

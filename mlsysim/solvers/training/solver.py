@@ -21,7 +21,6 @@ from mlsysim.solvers.training.reasons import (
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.rules import RULES
 from mlsysim.solvers.training.textbook import textbook_step
-from mlsysim.solvers.work import mixed_layers
 
 __all__ = ["DistributedSolver"]
 
@@ -139,7 +138,7 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         check_one_model(inputs)
         for name in ("expert_nodes", "dispatch_precision", "exchange_overlap"):
             given = getattr(inputs, name) if inputs.gives(name) else None
-            if given is not None and not mixed_layers(inputs.model):
+            if given is not None and not inputs.model.routed_layers:
                 raise ConfigError(
                     f"{name} = {getattr(given, 'name', given)} has nothing to act on, because "
                     f"{inputs.model.name} has no experts: leave it out, or choose a mixture of "
