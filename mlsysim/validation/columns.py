@@ -141,6 +141,8 @@ class Columns:
 
         Raises
         ------
+        Skip
+            If an argument without a default is empty.
         ConfigError
             If a cell is not a value of its argument.
         """
@@ -157,6 +159,9 @@ class Columns:
                 value = read_argument(kind, head.name, scalar_of(text))
             if value is not None:
                 given[head.name] = value
+        empty = sorted(_needed(self.kind) - given.keys())
+        if empty:
+            raise Skip(f"{', '.join(empty)} is empty, and {self.kind} needs it")
         return given
 
     def measured_in(self, row: Row) -> dict[str, float]:

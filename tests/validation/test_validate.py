@@ -426,6 +426,8 @@ def test_a_missing_column_is_named():
         ("model", "Llama9_8B"),
         ("fleet", "8xDGX_H100"),
         ("batch_size", "1.5"),
+        ("batch_size", ""),
+        ("model", None),
         ("precision", "posit16"),
         ("tp_size", "abc"),
         ("recompute", "sometimes"),
@@ -471,3 +473,13 @@ def test_a_calibration_is_for_training():
     cells = SERVED | {"ttft (ms)": "4"}
     assert refusal([cells], calibration="H100_FSDP2").argument == "calibration"
     assert validate([cells]).comparisons[0].measured == 4
+
+
+@pytest.mark.parametrize("cells", [RUN, SERVED | {"ttft (ms)": "400", "itl (ms)": "30"}])
+@pytest.mark.parametrize("odd", ["", "abc", "-1", "1e300", "./x.json", True, [1], 10**400])
+def test_an_odd_cell_is_predicted_or_refused_with_a_reason(cells, odd):
+    for column in cells:
+        report = validate([cells | {"id": "a"}, cells | {"id": "b", column: odd}])
+        told = {run.id for run in report.comparisons} | {name for name, _ in report.skipped}
+        assert len(told) == 2
+        assert all(reason for _, reason in report.skipped)
