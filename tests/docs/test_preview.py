@@ -263,7 +263,7 @@ def test_a_change_in_the_package_runs_the_cells_again(site: Path) -> None:
     (site / "docs/one.qmd").write_text(page)
     assert render(site) == []
     (site / "mlsysim/formula.py").write_text("ANSWER = 12345\n")
-    cache._digest.cache_clear()
+    cache._contents.cache_clear()
     assert render(site) == []
     assert "12345" in (site / "out/docs/one.html").read_text()
 
@@ -324,7 +324,7 @@ def test_a_figure_is_drawn_again_under_the_same_words(site: Path) -> None:
     (site / "docs/one.qmd").write_text(f"---\ntitle: One\n---\n\n```{{python}}\n{cell}\n```\n")
     for color in ("#123456", "#654321"):
         (site / "mlsysim/color").write_text(color)
-        cache._digest.cache_clear()
+        cache._contents.cache_clear()
         assert render(site) == []
         assert color in (site / "out/docs/one_files/1.svg").read_text()
 

@@ -12,8 +12,8 @@ from tests.conftest import ROOT
 from tools.dev import publish
 from tools.dev.changes import changed_pages, digests
 from tools.dev.console import DevError
+from tools.dev.fingerprint import fingerprint
 from tools.pages import RESTS_ON
-from tools.pages.cache import _digest
 from tools.pages.pages import read_page
 
 PAGE = "---\ntitle: One\ndescription: A page.\n---\n\n# Heading\n\ntext\n"
@@ -90,7 +90,7 @@ def test_whatever_cells_read_is_known_to_change_their_pages() -> None:
                     assert word.startswith(RESTS_ON), f"{page.path}: {word}"
                     assert word.startswith(tuple(watched)), f"{page.path}: {word}"
     there = [name for name in RESTS_ON if (ROOT / name).exists()]
-    assert len({_digest(ROOT / name) for name in there}) == len(there) >= 4
+    assert len({fingerprint([ROOT / name]) for name in there}) == len(there) >= 4
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import re
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
+
+from griffe import Docstring
 
 import mlsysim
 from mlsysim import compat
@@ -18,9 +19,6 @@ from mlsysim.core.docstring import read_source
 from mlsysim.solvers.base import Solver
 
 __all__ = ["Field", "fields"]
-
-_SECTION = r"^{}\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)"
-_ITEM = re.compile(r"^(\*{0,2}\w[\w, ]*)(?: : [^\n]*)?\n((?:[ \t]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 class Field(NamedTuple):
@@ -50,7 +48,7 @@ def _of(owner: str, thing: Any) -> Iterator[Field]:
                 yield Field(field.name, owner, unit, texts.get(field.name, ""))
     solve = _function(thing)
     if solve is not None:
-        texts = _items(solve, "Parameters")
+        texts = _items(solve, "parameters")
         call = f"{owner}.solve" if inspect.isclass(thing) else owner
         for name in inspect.signature(solve).parameters:
             yield Field(name, call, "", texts.get(name, ""))
@@ -70,7 +68,7 @@ def _texts(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("mlsysim"):
             continue
-        found |= _items(base, "Parameters") | _items(base, "Attributes")
+        found |= _items(base, "parameters") | _items(base, "attributes")
         [body] = ast.parse(textwrap.dedent(read_source(base))).body
         statements = body.body if isinstance(body, ast.ClassDef) else []
         for above, below in pairwise(statements):
@@ -85,10 +83,10 @@ def _texts(kind: type) -> dict[str, str]:
 
 def _items(thing: Any, title: str) -> dict[str, str]:
     """Items of one section of a numpydoc docstring."""
-    text = inspect.getdoc(thing) or ""
-    section = re.search(_SECTION.format(title), f"{text}\n", re.MULTILINE | re.DOTALL)
-    found = {}
-    for names, words in _ITEM.findall(f"{section[1]}\n") if section else ():
-        for name in names.split(","):
-            found[name.strip().strip("*")] = " ".join(words.split())
-    return found
+    texts = {}
+    for section in Docstring(inspect.getdoc(thing) or "").parse("numpy", warnings=False):
+        if section.kind.value == title:
+            for item in section.value:
+                for name in item.name.split(","):  # numpydoc allows "a, b : type"
+                    texts[name.strip().strip("*")] = " ".join(item.description.split())
+    return texts

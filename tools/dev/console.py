@@ -196,20 +196,3 @@ def follow(
         for line in process.stdout:
             on_line(line.rstrip("\n"))
     return int(process.returncode)
-
-
-class StatusLine:
-    """A line that is rewritten in place on a terminal and not shown in a log."""
-
-    def __init__(self) -> None:
-        self.live = sys.stdout.isatty()
-
-    def show(self, text: str) -> None:
-        """Replace the text of the line."""
-        if self.live:
-            print(f"\r\033[K    {text[:100]}", end="", flush=True)
-
-    def clear(self) -> None:
-        """Clear the line for the next output."""
-        if self.live:
-            print("\r\033[K", end="", flush=True)

@@ -11,7 +11,7 @@ import tomllib
 from typing import Any
 
 from tools.dev.cleaning import remove
-from tools.dev.console import ROOT, DevError, StatusLine, follow, output, run, say, step
+from tools.dev.console import ROOT, DevError, follow, must, output, run, say, step
 from tools.dev.lock import alone
 
 VENV = ROOT / ".venv"
@@ -44,14 +44,14 @@ Python could not create a virtual environment in {venv}.
 On Debian and Ubuntu, you must install a package for this: apt-get install python3-venv"""
 
 NO_INSTALL = """\
-pip could not install the project's requirements (its last lines are above).
+pip could not install the project's requirements (its messages are above).
 The first run needs a package index: check the network, the proxy, or PIP_INDEX_URL.
 Later runs do not. Once it works, run the same command again; nothing else needs to be undone."""
 
 
 NO_EDITABLE = """\
 The requirements are installed, but mlsysim and its course are not: their files have an error.
-See pip's last lines above: it is a pyproject.toml, README.md, or the version in __init__.py."""
+See pip's messages above: it is a pyproject.toml, README.md, or the version in __init__.py."""
 
 
 def wanted() -> str:
@@ -193,17 +193,6 @@ def uv_settings(listed: str) -> dict[str, str] | None:
 
 
 def _pip(failure: str, *arguments: str) -> None:
-    """Run pip quietly and show its progress; if it fails, print its last lines and our message."""
-    status, lines = StatusLine(), list[str]()
-
-    def on_line(line: str) -> None:
-        lines.append(line)
-        if line.lstrip().startswith(("Collecting", "Downloading", "Installing", "Building")):
-            status.show(line.strip())
-
-    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
-    code = follow(command, on_line)
-    status.clear()
-    if code != 0:
-        say("\n".join([line for line in lines if not line.startswith("WARNING: Location")][-25:]))
-        raise DevError(failure)
+    """Run pip, which prints only what goes wrong; if it fails, add our message."""
+    options = ("--quiet", "--disable-pip-version-check", "--no-input")
+    must([PYTHON, "-m", "pip", *options, *arguments], failure)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+from tools.dev.fingerprint import fingerprint
 from tools.pages import RESTS_ON
 from tools.pages.pages import Page
 
@@ -23,21 +24,13 @@ VERSIONS = [
 ]
 
 
-@cache
-def _digest(place: Path, pattern: str = "*") -> str:
-    found = [place] if place.is_file() else place.rglob(pattern)
-    files = sorted(path for path in found if path.is_file() and path.suffix != ".pyc")
-    parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+# The files that pages and their tools rest on do not change while a program renders pages.
+_contents = cache(lambda *paths: fingerprint(paths))
 
 
 def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return ``make()``, or what it returned when it was last called with this key."""
-    key += [
-        *VERSIONS,
-        sys.version,
-        *(_digest(TOOLS / name, "*.*") for name in ("pages", "preview")),
-    ]
+    key += [*VERSIONS, sys.version, _contents(TOOLS / "pages", TOOLS / "preview")]
     path = root / CACHE / f"{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:40]}.json"
     if path.is_file():
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -58,5 +51,5 @@ def run(page: Page, root: Path) -> dict[str, list[Any]]:
 
         return asyncio.run(execute(page, root))
 
-    rests_on = [_digest(root / name) for name in RESTS_ON]
-    return remember(root, ["run", str(page.path), page.source, *rests_on], make)
+    rests_on = _contents(*(root / name for name in RESTS_ON))
+    return remember(root, ["run", str(page.path), page.source, rests_on], make)
