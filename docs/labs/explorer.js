@@ -132,14 +132,14 @@ const start = (box, name, { title, job, controls }) => {
 
   const made = controls.map((item, i) => control(item, `${prefix}-${i}`, (value) => {
     state = { ...state, [item.id]: value };
-    keep();
+    keep({ [item.id]: value });
     refresh();
   }));
   form.querySelector(".mls-explore-controls").append(...made.map((one) => one.node));
   const set = () => controls.forEach((item, i) => made[i].set(state[item.id]));
 
-  const keep = () => {
-    if (listener) return listener(state);
+  const keep = (change) => {
+    if (listener) return listener(change);
     const changed = controls.filter((item) => item.kind !== "text" && state[item.id] !== item.value);
     const text = new URLSearchParams(changed.map((item) => [item.id, state[item.id]]));
     return history.replaceState(history.state, "", `#${name}?${text}`);

@@ -173,7 +173,7 @@ def test_the_page_asks_the_questions_of_the_course_with_an_explanation_of_each_o
         classes, content = found[asked.id]
         assert (".mls-locks" in classes) == asked.locks
         if isinstance(asked, Choice):
-            assert tuple(re.findall(r'\]\{data-answer="(\w+)"\}', content)) == asked.options
+            assert tuple(re.findall(r'\]\{data-answer="([\w-]+)"\}', content)) == asked.options
         _, *options = re.split(r"^-   ", content, flags=re.MULTILINE)
         assert all("\n\n" in option.strip() for option in options or [content])
     instruments = re.findall(r'\.mls-explorer data-name="([\w/-]+)"', text)

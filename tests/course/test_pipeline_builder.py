@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
+from mlsysim import ConfigError
 from mlsysim.core.formulas import pipeline_bubble_fraction
 from mlsysim.registry import Systems
-from mlsysim_course.labs.pipeline_builder import LAB, view
-from mlsysim_course.labs.pipeline_builder import model as lab
-from mlsysim_course.labs.pipeline_builder.act_one import PREDICTION as FIRST
-from mlsysim_course.labs.pipeline_builder.act_two import PREDICTION as SECOND
-from mlsysim_course.labs.pipeline_builder.model import (
+from mlsysim_course.labs import pipeline_builder as lab
+from mlsysim_course.labs.pipeline_builder import (
+    LAB,
     MAIL,
     MICROBATCHES,
     SCHEDULES,
@@ -39,8 +39,8 @@ DESIGNS = [Pipeline(p, key, m) for p in (1, 2, 4, 8) for key in SCHEDULES for m 
 
 
 def test_the_prediction_is_the_closed_form():
-    assert FIRST.truth() == pytest.approx(100 * pipeline_bubble_fraction(8, 16, 1))
-    assert FIRST.truth() == pytest.approx(100 * 7 / 23)
+    assert lab.PREDICTION_1.truth() == pytest.approx(100 * pipeline_bubble_fraction(8, 16, 1))
+    assert lab.PREDICTION_1.truth() == pytest.approx(100 * 7 / 23)
 
 
 @pytest.mark.parametrize("stages", [2, 4, 8])
@@ -53,9 +53,9 @@ def test_1f1b_saves_memory_and_no_time(stages, count):
 
 
 def test_the_right_schedule_is_the_fastest_that_fits():
-    speed = {key: best(key)[1].mfu for key in SECOND.options if best(key)[1].feasible}
-    assert max(speed, key=lambda key: speed[key]) == SECOND.right
-    assert set(SECOND.options) - set(speed) == {"gpipe"}
+    speed = {key: best(key)[1].mfu for key in lab.PREDICTION_2.options if best(key)[1].feasible}
+    assert max(speed, key=lambda key: speed[key]) == "zb-h1"
+    assert set(lab.PREDICTION_2.options) - set(speed) == {"gpipe"}
     assert all(not solve(Pipeline(8, "gpipe", m)).feasible for m in MICROBATCHES)
 
 
@@ -121,17 +121,44 @@ def test_the_ledger_records_the_design_and_its_result():
 
 
 @pytest.mark.parametrize(
-    ("changes", "alert"),
+    ("state", "shown"),
     [
-        ({"schedule": "interleaved_2", "microbatches": 4}, "a1_sizes"),
-        ({"plan_schedule": "gpipe"}, "a2_memory"),
-        ({"plan_stages": 1, "plan_schedule": "interleaved_2"}, "a2_sizes"),
-        ({"plan_stages": 4, "plan_schedule": "1f1b"}, "a2_microbatches"),
-        ({}, "a2_accepted"),
+        ({"plan_schedule": "gpipe"}, {"memory"}),
+        ({"plan_stages": 4, "plan_schedule": "1f1b"}, {"microbatches"}),
+        ({}, {"accepted"}),
     ],
 )
-def test_every_alert_can_be_met(changes, alert):
-    assert alert in {block["id"] for block in view(RIGHT | changes)["blocks"]}
+def test_every_alert_can_be_met(state, shown):
+    plan = {key: value for key, value in RIGHT.items() if key.startswith("plan")}
+    answer = LAB.explorer("pipeline_builder/plan").view(plan | state)
+    assert {alert["name"] for alert in answer["alerts"]} == shown
+
+
+@pytest.mark.parametrize(
+    ("explorer", "state"),
+    [
+        ("schedule", {"schedule": "interleaved_2", "microbatches": 4}),
+        ("plan", {"plan_stages": 1, "plan_schedule": "interleaved_2"}),
+    ],
+)
+def test_sizes_that_do_not_work_are_refused_and_the_ledger_is_kept(explorer, state):
+    with pytest.raises(ConfigError):
+        LAB.explorer(f"pipeline_builder/{explorer}").view(state)
+    assert LAB.restore(json.dumps(LAB.ledger(state))) == state
+
+
+def test_the_readings_are_those_of_the_simulation_and_the_solver():
+    def readings(explorer, state):
+        shown = LAB.explorer(f"pipeline_builder/{explorer}").view(state)["readings"]
+        return {item["label"]: item["value"] for item in shown}
+
+    shown = readings("schedule", {"schedule": "zb-h1"})
+    played = simulate(Line(8, "zb-h1", 16))
+    assert shown["Idle"] == pytest.approx(100 * float(played.bubble_fraction))
+    assert shown["Step"] == played.makespan
+    assert shown["Activations kept"] == max(played.peak_activations)
+    shown = readings("plan", {"plan_stages": 8, "plan_schedule": "zb-h1"})
+    assert shown["MFU"] == pytest.approx(100 * solve(Pipeline(8, "zb-h1", 8)).mfu)
 
 
 def test_stages_of_a_schedule_that_does_not_exist_have_no_idle_share():

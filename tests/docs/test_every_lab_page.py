@@ -88,9 +88,13 @@ class Reader:
 
     def move(self, explorer: Explorer, control: Slider) -> None:
         slider = self.box(explorer).get_by_role("slider", name=control.label, exact=True)
+        slider.press("Home")
         slider.press("End")
         self.state[control.id] = control.values[-1]
-        self.page.wait_for_function(f"localStorage.getItem({self.key!r}).includes('{control.id}')")
+        self.page.wait_for_function(
+            "([key, id, value]) => JSON.parse(localStorage.getItem(key))?.state[id] === value",
+            arg=[self.key, control.id, control.values[-1]],
+        )
 
     def box(self, explorer: Explorer) -> Any:
         return self.page.locator(f".mls-explorer[data-name='{explorer.name}']")

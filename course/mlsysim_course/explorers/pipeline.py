@@ -15,7 +15,7 @@ from mlsysim_course.controls import Selector, Slider
 from mlsysim_course.explorers.charts import axis, gantt
 from mlsysim_course.explorers.declare import Answer, Explorer, Reading, by_formula, figure
 
-__all__ = ["PIPELINE"]
+__all__ = ["PIPELINE", "schedule_chart"]
 
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZB-H1"}
 KINDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
@@ -98,6 +98,23 @@ def _readings(schedule: str, shape: Mapping[str, float], played: Timeline, slow:
     return idle, _formula(schedule, shape), step, held
 
 
+def schedule_chart(played: Timeline, label: str) -> dict[str, Any]:
+    """Return a chart of the passes of each stage, with a label for its axis of time."""
+    return gantt(
+        axis(label),
+        [
+            {
+                "row": f"stage {event.stage + 1}",
+                "start": float(event.start),
+                "end": float(event.end),
+                "kind": KINDS[event.kind],
+                "text": str(event.microbatch + 1),
+            }
+            for event in played.events
+        ],
+    )
+
+
 def _pipeline(s: Mapping[str, Any]) -> Answer:
     schedule, stages, microbatches = s["schedule"], s["stages"], s["microbatches"]
     last_stage = s["slow"] / 100
@@ -111,19 +128,6 @@ def _pipeline(s: Mapping[str, Any]) -> Answer:
     )
     shape = {"pp_size": stages, "microbatch_count": microbatches}
     readings = _readings(schedule, shape, played, last_stage)
-    chart = gantt(
-        axis("Time (1 = forward pass of an ordinary stage)"),
-        [
-            {
-                "row": f"stage {event.stage + 1}",
-                "start": float(event.start),
-                "end": float(event.end),
-                "kind": KINDS[event.kind],
-                "text": str(event.microbatch + 1),
-            }
-            for event in played.events
-        ],
-    )
     slower = (
         "" if s["slow"] == 100 else f", where the last stage takes {s['slow']}% of the usual time"
     )
@@ -132,7 +136,7 @@ def _pipeline(s: Mapping[str, Any]) -> Answer:
         f"microbatch{'' if microbatches == 1 else 'es'}{slower}: the stages are idle "
         f"{figure(readings[0].value)}% of the time.",
         readings,
-        (chart,),
+        (schedule_chart(played, "Time (1 = forward pass of an ordinary stage)"),),
     )
 
 
