@@ -102,10 +102,11 @@ def _changes(run: Run) -> Iterator[dict[str, Any]]:
     """
     given, fleet = run.arguments, run.arguments["fleet"]
     count, batch, tp = given["microbatch_count"], given["batch_size"], given["tp_size"]
+    seq_len = int(run.admitted.seq_len)
     for longer in (2, 4):
-        yield {"seq_len": given["seq_len"] * longer}
-        if given["seq_len"] % longer == 0:
-            yield {"seq_len": given["seq_len"] // longer}
+        yield {"seq_len": seq_len * longer}
+        if seq_len % longer == 0:
+            yield {"seq_len": seq_len // longer}
     for larger in (2, 4):
         yield {"batch_size": batch * larger, "microbatch_count": count * larger}
         if count % larger == 0:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mlsysim
-from mlsysim import Calibrations, ConfigError, DistributedSolver
+from mlsysim import Calibrations, ConfigError, DistributedSolver, Models
 from mlsysim.core.units import Q_
 from mlsysim.fitting.calibrate import MAX_ROWS
 from mlsysim.fitting.constants import SPREAD, constants_of
@@ -339,6 +339,15 @@ def test_constants_that_do_not_apply_are_left_out():
     off = replace(BASE, software=replace(BASE.software, layer_launch=Q_(0, "ms")))
     ours = mlsysim.calibrate(timed(PLANS[:1], off), base=off)
     assert "layer_launch" not in {each.name for each in ours.factors}
+
+
+def test_numbers_and_names_of_a_row_may_be_text_or_empty():
+    """Cells of a file are text, and an empty cell is the default: here the model's length."""
+    stated = PLANS[0] | {"seq_len": Models.Llama3_8B.seq_len}
+    (run,) = timed((stated,), factor=1.1)
+    written = {name: str(cell) for name, cell in run.items()} | {"seq_len": ""}
+    given, read = (mlsysim.calibrate([row], base=BASE, name="ours") for row in (run, written))
+    assert given.to_dict() == read.to_dict()
 
 
 def test_the_next_run_narrows_the_band_as_promised():
