@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.proofs import Proofs
 from tools.dev import quarto
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -21,18 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 # The same examples on every machine and every run: a failure can be run again anywhere.
 settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("project")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what is ours to the command line."""
-    words = "run browser tests also when they passed on the same content"
-    parser.addoption("--again", action="store_true", help=words)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Remember the verdicts of slow tests."""
-    again = config.getoption("--again")
-    config.pluginmanager.register(Proofs(build_site, again=again))
 
 
 @pytest.fixture(scope="session")

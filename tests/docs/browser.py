@@ -22,7 +22,6 @@ from playwright.sync_api import (
     ViewportSize,
 )
 
-from tests.proofs import note
 from tools.dev.serving import HOST, Handler, Server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -56,19 +55,10 @@ def chromium() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
-class Noting(Handler):
-    """Notes each file that it is asked for."""
-
-    def send_head(self) -> Any:
-        """Find the file."""
-        note(Path(self.translate_path(self.path)))
-        return super().send_head()
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a built site while it is served on this machine."""
-    server = Server((HOST, 0), partial(Noting, directory=str(folder)))
+    server = Server((HOST, 0), partial(Handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

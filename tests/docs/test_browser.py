@@ -23,7 +23,7 @@ from tests.docs.browser import (
 )
 from tools.pages.scan import scan
 
-pytestmark = [pytest.mark.browser, pytest.mark.rests_on("SITE")]
+pytestmark = pytest.mark.browser
 
 PAGES = sorted(
     path.relative_to(ROOT).with_suffix(".html").as_posix()
@@ -71,7 +71,6 @@ def light(browser: Any, site: str) -> Iterator[Visitor]:
     yield from tab(browser, site, color_scheme="light")
 
 
-@pytest.mark.rests_on  # no more than it is served
 @pytest.mark.parametrize("path", [*PAGES, *GENERATED])
 def test_page_is_quiet_and_accessible(path: str, light: Visitor, axe: str) -> None:
     """In both themes and on small screens; one visit, since there are many pages."""

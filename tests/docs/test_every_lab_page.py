@@ -14,10 +14,7 @@ from mlsysim_course.labs.catalog import LABS, PAGES, find, page_lab
 from tests.docs.browser import PHONE, Visitor, tab, toggle_theme, violations
 from tests.docs.player import PATIENCE, Player
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "course", "tests/docs/player.py", shared=True),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,7 @@ from tests.conftest import ROOT
 from tests.course.test_explorers import random_states
 from tests.docs.browser import PHONE, Visitor, tab, toggle_theme, violations
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "course", "tests/course/test_explorers.py", shared=True),
-]
+pytestmark = pytest.mark.browser
 
 SERVING = "docs/tutorials/serving_one_gpu.html"
 ROOFLINE = "docs/tutorials/hello_world.html"

@@ -11,7 +11,7 @@ from playwright import sync_api
 
 from tests.docs.browser import Visitor, visitor
 
-pytestmark = [pytest.mark.browser, pytest.mark.rests_on("SITE")]
+pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 768, 1440)
 

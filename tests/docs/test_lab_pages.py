@@ -16,10 +16,7 @@ from tests.docs.browser import PHONE, tab, toggle_theme, violations, visitor
 from tests.docs.player import KEY, PATH, PATIENCE, Player
 from tools.dev.serving import HOST
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.rests_on("mlsysim", "course", "tests/docs/player.py", shared=True),
-]
+pytestmark = pytest.mark.browser
 
 RIGHT = {
     "act1_prediction": "ratio",

@@ -177,7 +177,6 @@ LINKS = "links => links.map(link => [link.textContent, new URL(link.href).pathna
 
 
 @pytest.mark.browser
-@pytest.mark.rests_on("SITE", "tools/dev/versions.py")
 def test_the_switcher_leads_to_the_same_page(visitor: Any) -> None:
     for name in EVERY:
         page = visitor.open(f"v0.2/{name}")
@@ -197,7 +196,6 @@ def test_the_switcher_leads_to_the_same_page(visitor: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.rests_on("SITE", "tools/dev/versions.py")
 def test_an_old_version_says_so(visitor: Any, axe: str) -> None:
     from tests.docs.browser import violations
 
@@ -213,7 +211,6 @@ def test_an_old_version_says_so(visitor: Any, axe: str) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.rests_on("SITE", "tools/dev/versions.py")
 def test_the_page_for_missing_pages_of_all_versions_works(visitor: Any) -> None:
     page = visitor.page
     page.goto(f"{visitor.site}/v0.2/not/there.html")
@@ -222,7 +219,6 @@ def test_the_page_for_missing_pages_of_all_versions_works(visitor: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.rests_on("SITE", "tools/dev/versions.py")
 def test_without_a_list_nothing_is_asked_and_nothing_shown(
     browser: Any, built_site: Path, both: Path
 ) -> None:

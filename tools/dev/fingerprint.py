@@ -30,9 +30,9 @@ def _is_of_an_editor(path: Path) -> bool:
     return kept or bool(IGNORED_PARTS.intersection(path.parts))
 
 
-def fingerprint(paths: Iterable[Path], *extra: str) -> str:
-    """Return a digest of the names and bytes of all files under ``paths``, and of ``extra``."""
-    digest = hashlib.sha256("\0".join(extra).encode())
+def fingerprint(paths: Iterable[Path]) -> str:
+    """Return a digest of the names and bytes of all files under ``paths``."""
+    digest = hashlib.sha256()
     for path in files_under(paths):
         digest.update(f"\0{path}\0".encode())
         digest.update(path.read_bytes())
