@@ -193,12 +193,14 @@ def attention_time(
     be any of them, and a kernel with `skips` = 1 leaves out positions that the token does not
     attend to.
     """
-    everywhere, reached = model.attended_fraction, d.attention_efficiency
+    reached = d.attention_efficiency
     if decode:  # a single token updates states without a scan
-        flops = a.decode_flops(tokens, context, tp, d.flops_per_mac)
+        each = a.decode_score_flops(1, context, d.flops_per_mac)
     else:
-        flops = a.pass_flops(tokens, context, skips, everywhere, tp, d.flops_per_mac)
+        everywhere = model.attended_fraction
+        each = a.score_flops(1, context, everywhere, d.flops_per_mac, skips > 0)
         reached = d.state_efficiency if a.has_state else reached
+    flops = tokens * each / tp
     return f.compute_time(flops, d.wide_rate, reached)
 
 

@@ -11,7 +11,6 @@ __all__ = [
     "gemm_memory_time",
     "launch_limited_time",
     "layer_launch_time",
-    "layer_score_flops",
     "layer_time",
     "loss_traffic",
     "score_traffic",
@@ -280,49 +279,6 @@ def layer_launch_time(
     Counting of kernels; a layer cannot finish before its last kernel is launched.
     """
     return (1 + elementwise_backward + matrix_share) * (launch + expert_launch)
-
-
-@formula
-def layer_score_flops(
-    tokens: Value,
-    seq_len: Value,
-    heads: Value,
-    head_dim: Value,
-    tp_size: Value,
-    attended_fraction: Value,
-    flops_per_mac: Value,
-) -> Value:
-    r"""Operations of one layer's attention scores and their product with the values, forward.
-
-    $$ F_a = \frac{2\,c\,T\,s\,a\,d_h\,\kappa}{\mathrm{TP}} $$
-
-    Parameters
-    ----------
-    tokens : [token]
-        $T$, tokens of a microbatch on the device.
-    seq_len : [token]
-        $s$, tokens of a sequence.
-    heads : [1]
-        $a$, attention heads.
-    head_dim : [1]
-        $d_h$, width of one head.
-    tp_size : [1]
-        $\mathrm{TP}$, devices that share the layer.
-    attended_fraction : [1]
-        $\kappa$, share of the positions that the kernel computes.
-    flops_per_mac : [flop]
-        $c$, operations of one multiply-accumulate: 2.
-
-    Returns
-    -------
-    flops : [flop]
-        $F_a$, operations on one device.
-
-    References
-    ----------
-    @narayanan2021, appendix; causal half: @dao2023, section 4.1
-    """
-    return 2 * flops_per_mac * tokens * seq_len * heads * head_dim * attended_fraction / tp_size
 
 
 @formula

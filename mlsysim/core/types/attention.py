@@ -336,19 +336,26 @@ class _Scores(_Kind):
         return everywhere if self.reach is None else self.reach.share(seq_len, everywhere)
 
     def score_flops(
-        self, layers: Value, seq_len: Value, everywhere: Value, flops_per_mac: Value
+        self,
+        layers: Value,
+        seq_len: Value,
+        everywhere: Value,
+        flops_per_mac: Value,
+        skips: Value = True,
     ) -> Value:
         """Return the operations in the scores of a token of a sequence.
 
         `everywhere` is the share of the sequence that it attends to without a limit: 1/2 if causal.
+        A kernel with `skips` leaves out positions that the token does not attend to.
         """
-        share = self.share(seq_len, everywhere)
+        share = where(skips, self.share(seq_len, everywhere), 1)
         score = f.attention_score_flops(
             layers, self.heads, self.head_dim, seq_len, share, flops_per_mac
         )
         if self.indexer is None:
             return score
-        return score + layers * self.indexer.rating_flops(seq_len * everywhere, flops_per_mac)
+        pairs = seq_len * where(skips, everywhere, 1)
+        return score + layers * self.indexer.rating_flops(pairs, flops_per_mac)
 
     def decode_score_flops(self, layers: Value, context: Value, flops_per_mac: Value) -> Value:
         """Return the operations in scores to decode one token after a context."""
@@ -359,40 +366,6 @@ class _Scores(_Kind):
         if self.indexer is None:
             return score
         return score + layers * self.indexer.rating_flops(context, flops_per_mac)
-
-    def pass_flops(
-        self,
-        tokens: Value,
-        context: Value,
-        skips: Value,
-        everywhere: Value,
-        tp_size: Value,
-        flops_per_mac: Value,
-    ) -> Value:
-        """Return the operations in scores of one layer on a device, in training and prefill.
-
-        A kernel with `skips` = 1 leaves out positions that a token does not attend to.
-        """
-        share = where(skips > 0, self.share(context, everywhere), 1)
-        flops = f.layer_score_flops(
-            tokens, context, self.heads, self.head_dim, tp_size, share, flops_per_mac
-        )
-        if self.indexer is None:
-            return flops
-        indexed = context * where(skips > 0, everywhere, 1)
-        return flops + tokens * self.indexer.rating_flops(indexed, flops_per_mac) / tp_size
-
-    def decode_flops(
-        self, tokens: Value, context: Value, tp_size: Value, flops_per_mac: Value
-    ) -> Value:
-        """Return the operations in scores of one layer on a device, in decode."""
-        attended = self.attended(context)
-        flops = f.layer_score_flops(
-            tokens, attended, self.heads, self.decode_dim, tp_size, 1, flops_per_mac
-        )
-        if self.indexer is None:
-            return flops
-        return flops + tokens * self.indexer.rating_flops(context, flops_per_mac) / tp_size
 
     def cache(
         self, layers: Value, sequences: Value, context: Value, each: CacheBytes
@@ -903,7 +876,12 @@ class LinearAttention(_Kind):
         ]
 
     def score_flops(
-        self, layers: Value, seq_len: Value, everywhere: Value, flops_per_mac: Value
+        self,
+        layers: Value,
+        seq_len: Value,
+        everywhere: Value,
+        flops_per_mac: Value,
+        skips: Value = True,
     ) -> Value:
         """Return the operations in the states of a token of a sequence."""
         return layers * self._state_flops(minimum(self.chunk, seq_len), flops_per_mac)
@@ -911,24 +889,6 @@ class LinearAttention(_Kind):
     def decode_score_flops(self, layers: Value, context: Value, flops_per_mac: Value) -> Value:
         """Return the operations in states to decode one token."""
         return layers * self._state_flops(0, flops_per_mac)
-
-    def pass_flops(
-        self,
-        tokens: Value,
-        context: Value,
-        skips: Value,
-        everywhere: Value,
-        tp_size: Value,
-        flops_per_mac: Value,
-    ) -> Value:
-        """Return the operations in states of one layer on a device, in training and prefill."""
-        return tokens * self._state_flops(minimum(self.chunk, context), flops_per_mac) / tp_size
-
-    def decode_flops(
-        self, tokens: Value, context: Value, tp_size: Value, flops_per_mac: Value
-    ) -> Value:
-        """Return the operations in states of one layer on a device, in decode."""
-        return tokens * self._state_flops(0, flops_per_mac) / tp_size
 
     def _state_flops(self, chunk: Value, flops_per_mac: Value) -> Value:
         """Return the operations of a token in the states of one layer."""

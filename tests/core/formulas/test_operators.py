@@ -19,11 +19,6 @@ def test_a_product_counts_its_matrices_once():
     assert f.gemm_memory_time(6, 10, 4, 3, 8, 2, 4) == (2 * 120 + 4 * (60 + 24)) / 8
 
 
-def test_scores_of_a_layer_are_those_of_a_token_times_its_tokens():
-    each = f.attention_score_flops(1, 96, 128, 2048, 0.5, 2)
-    assert f.layer_score_flops(4096, 2048, 96, 128, 8, 0.5, 2) == 4096 * each / 8
-
-
 def test_traffic_between_products():
     # 5 tokens: norms on 16 elements of a half, an activation on 64 of an eighth.
     assert f.elementwise_traffic(5, 16, 64, 8, 2, 20, 6, 0) == 5 * (20 * 8 + 6 * 8)
