@@ -58,6 +58,15 @@ def site_build(renderer: str) -> subprocess.CompletedProcess[str]:
     return build_site(renderer)
 
 
+def pages_of(folder: Path) -> list[Path]:
+    """Return the pages of a built site, without Quarto's redirects from their ``aliases``."""
+    from tools.pages.project import load  # the package's own tests do without it
+
+    pages = load(ROOT, []).pages.values()
+    old = {folder / alias.lstrip("/") for page in pages for alias in page.meta.get("aliases", [])}
+    return sorted(path for path in folder.rglob("*.html") if path not in old)
+
+
 @pytest.fixture(scope="session")
 def built_site(site_build: subprocess.CompletedProcess[str], renderer: str) -> Path:
     """The folder of the built site. test_site.py reports once why it does not build."""

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, pages_of
 from tools.dev import publish, quarto
-from tools.pages.project import load
 
 pytestmark = pytest.mark.quarto
 
@@ -71,11 +70,7 @@ def preview() -> Path:
 
 
 def pages(folder: Path) -> dict[str, Path]:
-    """Return the pages by path, without the redirects that Quarto writes for ``aliases``."""
-    listed = load(ROOT, []).pages.values()
-    old = {alias.lstrip("/") for page in listed for alias in page.meta.get("aliases", [])}
-    built = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.html")}
-    return {name: path for name, path in built.items() if name not in old}
+    return {path.relative_to(folder).as_posix(): path for path in pages_of(folder)}
 
 
 def test_same_pages(rendered: Path, preview: Path) -> None:

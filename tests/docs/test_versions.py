@@ -14,6 +14,7 @@ import pytest
 
 import dev
 import mlsysim
+from tests.conftest import pages_of
 from tests.docs.test_site_links import Document
 from tools.dev import publish, versions
 from tools.dev.console import DevError
@@ -157,9 +158,7 @@ def test_every_link_of_a_version_stays_in_it_and_leads_to_a_file(both: Path) -> 
 
 
 def test_every_page_names_the_version_that_computed_it(built_site: Path) -> None:
-    texts = {page: page.read_text(encoding="utf-8") for page in built_site.rglob("*.html")}
-    # Pages that have moved only lead to others.
-    pages = {page: text for page, text in texts.items() if 'http-equiv="refresh"' not in text}
+    pages = {page: page.read_text(encoding="utf-8") for page in pages_of(built_site)}
     words = f"Computed by mlsysim {mlsysim.__version__}"
     assert not [page for page, text in pages.items() if words not in text]
     assert len(pages) > 50
