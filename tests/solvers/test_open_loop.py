@@ -486,8 +486,11 @@ def test_more_load_makes_no_time_shorter():
             assert (times[1:] > 0.985 * times[:-1]).all(), (name, time)
 
 
-def test_faster_devices_make_no_mean_time_longer():
-    """Percentiles may rise, because they come from a variance: longer prompts in shorter steps."""
+def test_faster_devices_make_no_time_longer():
+    """Prompts ride along with a read of the weights until faster memory makes them the longer part.
+
+    A percentile from a mean and a variance then rose by up to a quarter.
+    """
     models = sorted(curved().items())[::7]
     for place, (name, model) in enumerate(models):
         h = Hardware.H100
@@ -497,7 +500,9 @@ def test_faster_devices_make_no_mean_time_longer():
         load = {
             "model": model,
             "seq_len": (128, 2000)[place % 2],
-            "output_len": (16, 256)[place % 3 > 0],
+            "output_len": (2, 16, 256)[place % 3],
+            "burstiness": (1, 2)[place % 5 == 0],
+            "input_variation": (0, 0.5)[place % 4 == 0],
         }
         load["calibration"] = serving_calibration_for(h)
         capacity = OpenLoopSolver.solve(arrival_rate=1e-6, hardware=h, **load).request_capacity
@@ -508,8 +513,8 @@ def test_faster_devices_make_no_mean_time_longer():
             )
             for r in fast:
                 assert r.request_capacity > slow.request_capacity * (1 - 1e-9)
-                for time in ("ttft_mean", "tpot_mean", "e2e_mean"):
-                    assert float(r[time] / slow[time]) < 1 + 1e-6, (name, share, time)
+                for time in TIMES:
+                    assert float(r[time] / slow[time]) < 1.001, (name, share, time)
 
 
 def test_a_sweep_over_roles_is_what_solve_answers():

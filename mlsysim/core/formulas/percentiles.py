@@ -1,46 +1,14 @@
 """Percentiles of times, from their mean and their variance."""
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, exp, log, minimum, sqrt, where
+from mlsysim.core.numeric import Value, exp, log, sqrt, where
 
 __all__ = [
-    "bounded_variance",
     "joint_edge",
     "lognormal_deviation",
     "lognormal_quantile",
     "normal_score",
 ]
-
-
-@formula
-def bounded_variance(variance: Value, mean: Value, least: Value, most: Value) -> Value:
-    r"""Variance of a time that has a smallest and a largest value.
-
-    No variance is larger than that of a time that has only these two values.
-
-    $$ v' = \min\left(v,\ (\bar t - t_0)\,(t_1 - \bar t)\right) $$
-
-    Parameters
-    ----------
-    variance : [s**2]
-        $v$, variance of the time without bounds.
-    mean : [s]
-        $\bar t$, mean of the time.
-    least : [s]
-        $t_0$, smallest value.
-    most : [s]
-        $t_1$, largest value.
-
-    Returns
-    -------
-    variance : [s**2]
-        $v'$, variance of the time.
-
-    References
-    ----------
-    @bhatia2000
-    """
-    return minimum(variance, (mean - least) * (most - mean))
 
 
 @formula

@@ -13,7 +13,6 @@ __all__ = [
     "backlog_per_token",
     "budget_wait",
     "busy_pass_seen",
-    "exponential_wait_variance",
     "pass_seen_on_arrival",
     "pass_with_prompts",
     "place_rate",
@@ -390,32 +389,6 @@ def queued_prompt_time(step: Value, prefill: Value, per_pass: Value, readers: Va
     @agrawal2024, section 4.2, on decode steps in the passes of a long prompt
     """
     return (step + prefill * minimum(per_pass, 1)) / (readers * per_pass)
-
-
-@formula
-def exponential_wait_variance(wait: Value, probability: Value) -> Value:
-    r"""Variance of a wait that is zero for some requests and exponential for the others.
-
-    $$ v = t_w^2\left(\frac{2}{P} - 1\right) $$
-
-    Parameters
-    ----------
-    wait : [s]
-        $t_w$, mean wait over all requests.
-    probability : [1]
-        $P$, probability of waiting.
-
-    Returns
-    -------
-    variance : [s**2]
-        $v$, variance over all requests.
-
-    References
-    ----------
-    Definition of a variance: the second moment of an exponential time of mean $t_w / P$ is
-    $2\,(t_w / P)^2$
-    """
-    return wait * wait * (2 / probability - 1)
 
 
 @formula

@@ -5,8 +5,8 @@ passes: a pass prefills the prompts that have arrived and gives each running seq
 Sequences thus share the engine, and a pass takes longer the more of them run. Without a limit on
 sequences this is a server with processor sharing, and with Poisson arrivals its mean does not
 depend on the distribution of lengths. Three approximations extend this: other arrivals scale the
-fluctuations by their peakedness, waits for a place are exponential, and percentiles are those of
-the lognormal distribution with the same mean and variance.
+fluctuations by their peakedness, waits for a place are exponential, and percentiles are the times
+with the percentiles of the numbers of prompts and sequences.
 """
 
 from mlsysim.core.formula import formula

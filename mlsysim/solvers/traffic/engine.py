@@ -163,6 +163,15 @@ class Engine:
             self.reads[0] > 0, alone - minimum(alone, saving * self.chunks), zero_like(alone)
         )
 
+    def prompt_time(self, length: Value) -> Value:
+        """Return the time of a prompt of `length` mean lengths in an engine without others.
+
+        A longer prompt takes as long as that many prompts, or a linear time if this is longer.
+        """
+        linear = self.empty + length * self.prefill
+        many = self.stages * self.prefill_time(length * self.chunks) / self.chunks
+        return where(length > 1, maximum(linear, many), linear)
+
     @property
     def alone(self) -> Value:
         """Time of a prompt in an engine without other requests."""

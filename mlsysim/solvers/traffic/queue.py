@@ -162,7 +162,7 @@ def _queue(engine: Engine, requests: Requests, turnover: Turnover) -> dict[str, 
     requests = replace(requests, rate=arrivals)
     inside = in_flight(engine, requests, turnover)
     passes = passes_of(engine, requests, turnover, inside)
-    first = first_token(engine, requests, inside, passes, capacity)
+    first = first_token(engine, requests, turnover, inside, passes, capacity)
     places = place_queue(engine, requests, inside, passes, capacity)
     tokens = next_tokens(engine, requests, turnover, inside, passes)
     times = percentiles(engine, requests, first, tokens, places)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, exp, maximum, minimum, sqrt, where, zero_like
+from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, where, zero_like
 from mlsysim.solvers.traffic.engine import Engine, interpolated
 from mlsysim.solvers.traffic.load import InFlight, Requests, Turnover
 
@@ -52,20 +54,28 @@ class Passes:
     """Share of the time in which the engine has requests."""
 
 
+Deviations: TypeAlias = Callable[..., tuple[Value, ...]]
+"""By how much each independent cause moves a percentile of a time away from its mean.
+
+Each is the difference of two times: with the percentile of a number of prompts or sequences, and
+with its mean. Both fall if hardware gets faster. A variance may grow, because faster memory makes
+passes shorter, but more dependent on their number of prompts.
+"""
+
+
 @dataclass(frozen=True)
 class FirstToken:
     """Time to first token, without the wait for a place."""
 
     mean: Value
-    variance: Value
     alone: Value
     """Mean of requests that find the engine empty."""
-    alone_variance: Value
     among: Value
     """Mean of requests that find others."""
-    among_variance: Value
     busy: Value
     """Share of the requests that find others."""
+    deviations: Deviations
+    """For requests that find others, by the percentile's score in a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,8 @@ class Tokens:
     """Mean time per token of a request, after its first token."""
 
     mean: Value
-    variance: Value
+    deviations: Deviations
+    """By the percentile's score in a normal distribution, and the share beyond it."""
     least: Value
     """Time of a decode step of one sequence."""
     most: Value
@@ -128,14 +139,19 @@ def passes_of(engine: Engine, requests: Requests, turnover: Turnover, inside: In
 
 
 def first_token(
-    engine: Engine, requests: Requests, inside: InFlight, passes: Passes, capacity: Value
+    engine: Engine,
+    requests: Requests,
+    turnover: Turnover,
+    inside: InFlight,
+    passes: Passes,
+    capacity: Value,
 ) -> FirstToken:
     """Return the time to first token.
 
     A request that finds others waits for the rest of a pass, for the passes launched ahead, and for
     the prompts in front of its own.
     """
-    arrivals, prefill, seen, busy = requests.rate, inside.prefill, passes.seen, passes.busy
+    arrivals, seen, busy = requests.rate, passes.seen, passes.busy
     variation = requests.input_variation
     readers, chunks, per_pass = engine.readers, engine.chunks, engine.prompts_per_pass
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
@@ -150,39 +166,82 @@ def first_token(
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
     budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
     # Others are read at the same time, up to one on each rank.
-    others_time = engine.added_time(1 + others, inside.saving) - engine.added_time(
-        1 + zero_like(others), inside.saving
-    )
+    read = engine.added_time(1 + others, inside.saving)
+    others_time = read - engine.added_time(1 + zero_like(others), inside.saving)
     # Without decode, nothing runs after a pass, and so nothing is launched ahead.
     ahead = where(requests.output_len > 1, engine.delay_steps * passes.mean, zero_like(passes.mean))
     busy_time = seen / 2 + ahead + chunks * passes.step + others_time
     alone, among = engine.alone, engine.own_time(inside.saving) + busy_time + budget
     first = (1 - busy) * alone + busy * among
     # Half of the pass is waited for, and its arrivals are read alongside.
-    half = 0.5 + arrivals * inside.another
-    uneven = half * half * passes.mean * (seen - passes.mean)
-    by_flight = (chunks + 0.5 + engine.delay_steps) * inside.per_sequence
-    prompt_variance = engine.prefill * engine.prefill * variation * variation
-    among_variance = (
-        seen * seen / 12
-        + arrivals * seen * _square_of_prompts(requests, inside.another) / 3
-        + prompt_variance
-        + others_time * prefill * (1 + variation * variation)
-        + by_flight * by_flight * inside.variance
-        + f.exponential_wait_variance(budget, maximum(taken, _SMALL))
-        + uneven
-    )
-    apart = among - alone
-    first_variance = (
-        (1 - busy) * prompt_variance + busy * among_variance + busy * (1 - busy) * apart * apart
-    )
-    return FirstToken(first, first_variance, alone, prompt_variance, among, among_variance, busy)
+    busy_reading = arrivals * inside.another
+    half = 0.5 + busy_reading
+    waited = half * half * passes.mean / (1 - busy_reading * busy_reading)
+    met = arrivals * (waited + seen / 3) * _variability(requests)
+    met = met + others * (1 + variation * variation)
+    passes_met = (chunks + 0.5 + engine.delay_steps) / (1 - busy_reading)
+    step = interpolated(engine.sizes, turnover.steps, inside.running)
+
+    prompts_at = _skewed(1 + others, met + _SMALL)
+    # Most requests do not wait, and the others for an exponential time.
+    wait_at = _skewed(1, 2 / maximum(taken, _SMALL) - 1)
+
+    def deviations(score: Value) -> tuple[Value, ...]:
+        running = inside.running + score * sqrt(inside.variance)
+        return (
+            score * seen / sqrt(12),
+            _alone(engine, requests, score) - alone,
+            engine.added_time(prompts_at(score), inside.saving) - read,
+            passes_met * (interpolated(engine.sizes, turnover.steps, running) - step),
+            budget * (wait_at(score) - 1),
+        )
+
+    return FirstToken(first, alone, among, busy, deviations)
 
 
-def _square_of_prompts(requests: Requests, prefill: Value) -> Value:
-    """Return how much the time that arriving prompts take varies, per arrival."""
-    variation = requests.input_variation
-    return prefill * prefill * (requests.burstiness + variation * variation)
+def _variability(requests: Requests) -> Value:
+    """Return the variance of the prompts that arrive, per arrival, in prompts of mean length."""
+    return requests.burstiness + requests.input_variation * requests.input_variation
+
+
+def _skewed(mean: Value, variance: Value) -> Callable[[Value], Value]:
+    """Return the percentiles of an amount that is never negative, by score.
+
+    Large numbers are about normally distributed, and small ones are skewed: we take the larger one
+    of a normal and of a lognormal percentile.
+    """
+    deviation, log_deviation = sqrt(variance), f.lognormal_deviation(mean, variance)
+
+    def percentile(score: Value) -> Value:
+        return maximum(mean + score * deviation, f.lognormal_quantile(mean, log_deviation, score))
+
+    return percentile
+
+
+def _length_quantile(variation: Value, score: Value) -> Value:
+    """Return a percentile of lengths, relative to their mean."""
+    return f.lognormal_quantile(1, f.lognormal_deviation(1, variation * variation), score)
+
+
+def _alone(engine: Engine, requests: Requests, score: Value) -> Value:
+    """Return a percentile of the time of a prompt in an engine without other requests."""
+    if is_zero(requests.input_variation):
+        return engine.alone
+    return engine.prompt_time(_length_quantile(requests.input_variation, score))
+
+
+def _together(least: Value, deviations: tuple[Value, ...]) -> Value:
+    """Return by how much a percentile of a sum differs from its mean.
+
+    Independent deviations add up by their squares, those above the mean and those below it apart.
+    The percentile grows with each mean and with each percentile of the parts.
+    """
+    # The root of zero has no slope.
+    above = below = _SMALL * _SMALL * least * least
+    for each in deviations:
+        more, less = maximum(each, zero_like(each)), minimum(each, zero_like(each))
+        above, below = above + more * more, below + less * less
+    return sqrt(above) - sqrt(below)
 
 
 def place_queue(
@@ -208,26 +267,35 @@ def next_tokens(
     shared = interpolated(engine.sizes, turnover.steps, seat)
     token = f.pass_with_prompts(shared, arrivals, prefill)
     # The first decode steps meet the prompts that waited behind the request's own.
-    reading_share = arrivals * prefill
-    backlog = f.budget_wait(reading_share, prefill, requests.burstiness, requests.input_variation)
-    most = prefill * minimum(engine.readers * engine.pass_tokens / engine.seq_len, 1)
+    reading = arrivals * passes.full / (engine.readers * engine.prompts_per_pass)
+    own = engine.own_time(inside.saving)
+    wait = f.budget_wait(reading, own, requests.burstiness, requests.input_variation)
+    most = prefill * minimum(engine.readers * engine.prompts_per_pass, 1)
     steps = maximum(decodes, 1)
-    token = token + f.backlog_per_token(backlog, reading_share, steps, most)
-    slowest = shared + passes.full
-    token = minimum(token, slowest)
+    backlog = f.backlog_per_token(wait, reading, steps, most)
+    token = minimum(token + backlog, shared + passes.full)
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
-    left = 1 - arrivals * inside.another
-    arriving = (
-        arrivals * token * _square_of_prompts(requests, inside.another) / (steps * left * left)
-    )
-    waited = f.exponential_wait_variance(backlog, maximum(reading_share, _SMALL))
-    waited = waited / (steps * steps * left * left)
-    found = most * most * reading_share * left
-    prompt_variance = f.bounded_variance(arriving + minimum(waited, found), token, shared, slowest)
-    flight_variance = inside.per_sequence * inside.per_sequence * inside.variance
-    token_variance = prompt_variance + flight_variance * f.fluctuation_over_a_stay(inside.load)
+    left = 1 - reading
+    prompts = maximum(arrivals * token, _SMALL)
+    met = prompts * _variability(requests) / (steps * left * left) + _SMALL * _SMALL
+    lasting = inside.variance * f.fluctuation_over_a_stay(inside.load)
+    prompts_at = _skewed(prompts, met)
+
+    def prompt_time(number: Value) -> Value:
+        return minimum(number * engine.mean_prompt_time(number, inside.saving), passes.full)
+
+    usual = prompt_time(prompts)
+
+    def deviations(score: Value, beyond: Value) -> tuple[Value, ...]:
+        queued = f.waiting_quantile(wait / maximum(reading, _SMALL), reading, beyond)
+        waited = minimum(queued / (steps * left), most) - backlog
+        if is_zero(score):  # the median is the mean
+            return (waited,)
+        step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
+        return ((step - shared) / left, prompt_time(prompts_at(score)) - usual, waited)
+
     longest = turnover.steps[-1] + passes.full
-    return Tokens(token, token_variance, turnover.steps[0], longest)
+    return Tokens(token, deviations, turnover.steps[0], longest)
 
 
 def percentiles(
@@ -236,38 +304,29 @@ def percentiles(
     """Return the mean and the percentiles of every time, by field of the result."""
     decodes, token = requests.decodes(engine), tokens.mean
     some = requests.output_len > 1
-    long_answers = token * requests.output_len * requests.output_variation / engine.accepted
     whole = first.mean + decodes * token
-    whole_variance = (
-        first.variance + decodes * decodes * tokens.variance + long_answers * long_answers
-    )
     place_wait = places.waiting * places.wait
     times = {
         "ttft_mean": first.mean + place_wait,
         "tpot_mean": where(some, token / engine.accepted, math.nan * token),
         "e2e_mean": whole + place_wait,
     }
-    alone, among, busy = first.alone, first.among, first.busy
-    # The root of a variance of zero would have no slope.
-    alone_variance = maximum(first.alone_variance, _SMALL * alone * alone)
-    alone_deviation = f.lognormal_deviation(alone, alone_variance)
-    among_deviation = f.lognormal_deviation(among, first.among_variance)
-    # Without decode, the time per token is zero, and its logarithm has no deviation.
-    token_deviation = f.lognormal_deviation(where(some, token, alone), tokens.variance)
-    whole_deviation = f.lognormal_deviation(whole, whole_variance)
+    answers = token * requests.output_len / engine.accepted
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(places.wait, places.waiting, beyond)
         # Among requests that find others, a larger share is this slow or slower than among all.
-        late = f.normal_score(maximum(1 - beyond / busy, _SMALL))
-        started = queued + maximum(
-            f.lognormal_quantile(alone, alone_deviation, score),
-            f.lognormal_quantile(among, among_deviation, late),
-        )
-        slow = f.lognormal_quantile(token, token_deviation, score)
-        slow = maximum(minimum(slow, tokens.most), tokens.least)
+        late = minimum(beyond / first.busy, 1 - _SMALL)
+        among = first.among + _together(first.alone, first.deviations(f.normal_score(1 - late)))
+        started = maximum(_alone(engine, requests, score), among)
+        parts = tokens.deviations(score, beyond)
+        slow = maximum(minimum(token + _together(first.alone, parts), tokens.most), tokens.least)
+        later = (started - first.mean, *(decodes * part for part in parts))
+        if not is_zero(requests.output_variation):
+            longer = _length_quantile(requests.output_variation, score) - 1
+            later = (*later, answers * longer)
         # No request ends before its first token, which is the last one without decode.
-        ended = f.lognormal_quantile(whole, whole_deviation, score) + queued
-        times[f"ttft_{name}"] = started
+        ended = maximum(started, whole + _together(first.alone, later))
+        times[f"ttft_{name}"] = queued + started
         times[f"tpot_{name}"] = where(some, slow / engine.accepted, math.nan * slow)
-        times[f"e2e_{name}"] = where(some, maximum(started, ended), started)
+        times[f"e2e_{name}"] = queued + where(some, ended, started)
     return times

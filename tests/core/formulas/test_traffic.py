@@ -71,11 +71,6 @@ def test_queued_prompts_follow_each_other_at_the_rate_of_full_passes():
     assert f.queued_prompt_time(0.01, 0.2, 2, 4) == pytest.approx((0.01 + 0.2) / 8)
 
 
-def test_a_rare_wait_varies_more_than_one_that_all_have():
-    assert f.exponential_wait_variance(3, 1) == pytest.approx(9)
-    assert f.exponential_wait_variance(3, 0.1) == pytest.approx(0.1 * 2 * 30**2 - 3**2)
-
-
 def gamma_gaps(burstiness, count):
     random = np.random.default_rng(1)
     return random.gamma(1 / burstiness, burstiness, count)
@@ -104,9 +99,3 @@ def test_the_wait_of_prompts_next_to_a_played_queue(burstiness, load, variation)
     found = f.budget_wait(load, 1.0, burstiness, variation)
     near = 0.1 if variation else 0.35  # exact for exponential times of service
     assert found == pytest.approx(waits.mean(), rel=near, abs=0.04)
-
-
-def test_no_variance_exceeds_that_of_two_values():
-    values = np.array([2.0, 2.0, 2.0, 10.0])
-    assert f.bounded_variance(1e9, values.mean(), 2.0, 10.0) == pytest.approx(values.var())
-    assert f.bounded_variance(0.5, values.mean(), 2.0, 10.0) == 0.5
