@@ -7,17 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim import Q_, Traffic
+from mlsysim import Q_, ConfigError, Traffic
 from mlsysim.traffic import simulate
-from mlsysim_course.labs.serving_slo import LAB, view
-from mlsysim_course.labs.serving_slo.act_one import PREDICTION as FIRST
-from mlsysim_course.labs.serving_slo.act_two import CHANGES, CONTROLS, plan
-from mlsysim_course.labs.serving_slo.act_two import PREDICTION as SECOND
-from mlsysim_course.labs.serving_slo.model import (
+from mlsysim_course.labs.serving_slo import (
     BUDGET,
+    CHANGES,
     GROWTH,
+    LAB,
     LIMITS,
     MAIL,
+    PREDICTION_1,
     PROMPT,
     STRICT,
     VARIATION,
@@ -84,10 +83,10 @@ def test_the_mean_looks_fine_and_the_p99_does_not():
     assert after.ttft_p50 < 2 * before.ttft_p50
     # The email says that only the first token is at stake.
     assert after.tpot_p99 < LIMITS.tpot
-    assert FIRST.truth() == 1e3 * after.ttft_p99 > 8e3 * before.ttft_p99
+    assert PREDICTION_1.truth() == 1e3 * after.ttft_p99 > 8e3 * before.ttft_p99
     # As an answer, neither 10% more nor twice as much is right.
-    assert FIRST.verdict(1.1e3 * before.ttft_p99) == "wrong"
-    assert FIRST.verdict(2e3 * before.ttft_p99) == "wrong"
+    assert PREDICTION_1.verdict(1.1e3 * before.ttft_p99) == "wrong"
+    assert PREDICTION_1.verdict(2e3 * before.ttft_p99) == "wrong"
 
 
 def test_requests_that_are_played_through_one_by_one_show_the_same_cliff():
@@ -101,7 +100,7 @@ def test_requests_that_are_played_through_one_by_one_show_the_same_cliff():
         ends.append(found.percentile("ttft", 99, skip))
     assert ends[0] < LIMITS.ttft
     assert ends[1] > 5 * ends[0]
-    assert FIRST.verdict(1e3 * ends[1]) == "right"
+    assert PREDICTION_1.verdict(1e3 * ends[1]) == "right"
 
 
 def test_the_slowest_wait_for_places():
@@ -113,7 +112,7 @@ def test_the_slowest_wait_for_places():
 
 def test_the_right_change_is_the_only_one_that_cannot_keep_up():
     stable = {name: solve(change()).stable for name, change in CHANGES.items()}
-    assert [name for name, keeps in stable.items() if not keeps] == [SECOND.right]
+    assert [name for name, keeps in stable.items() if not keeps] == ["pools"]
     assert not any(solve(split).stable for split in splits(GROWTH))
 
 
@@ -132,9 +131,11 @@ def test_keys_and_values_move_at_the_rate_of_the_port():
 
 
 def test_only_pools_meet_the_requirements_of_the_planner():
-    names = [control.id for control in CONTROLS]
-    values = [getattr(control, "values", None) or list(control.options) for control in CONTROLS]
-    plans = [plan(dict(zip(names, each, strict=True))) for each in itertools.product(*values)]
+    controls = LAB.explorer("serving_slo/plan").controls
+    fields = [control.id.removeprefix("plan_") for control in controls]
+    values = [getattr(control, "values", None) or list(control.options) for control in controls]
+    settings = itertools.product(*values)
+    plans = [replace(GROWTH, **dict(zip(fields, each, strict=True))) for each in settings]
     plans = [service for service in plans if possible(service)]
     good = {(one.gpus, one.prompt_gpus, one.precision) for one in plans if accepted(one)}
     assert good == {(POOLS.gpus, POOLS.prompt_gpus, POOLS.precision)}
@@ -199,23 +200,46 @@ def test_the_ledger_records_the_plan_and_its_result():
     assert LAB.ledger(RIGHT | {"plan_prompt_gpus": 9})["result"]["feasible"] is False
 
 
+def shown(explorer, state):
+    return LAB.explorer(f"serving_slo/{explorer}").view(state)
+
+
+PLAN = {key: value for key, value in RIGHT.items() if key.startswith("plan")}
+
+
 @pytest.mark.parametrize(
-    ("changes", "alert"),
+    ("explorer", "state", "alerts"),
     [
-        ({"rate": 95}, "a1_late"),
-        ({"limit": 32}, "a1_overload"),
-        ({}, "a2_accepted"),
-        ({"plan_gpus": 10}, "a2_budget"),
-        ({"plan_gpus": 8}, "a2_late"),
-        ({"plan_precision": "bf16"}, "a2_overload"),
-        ({"plan_prompt_gpus": 12}, "a2_empty"),
+        ("traffic", {}, set()),
+        ("traffic", {"rate": 95}, {"late"}),
+        ("traffic", {"limit": 32}, {"overload"}),
+        ("plan", PLAN, {"accepted"}),
+        ("plan", PLAN | {"plan_gpus": 10}, {"budget"}),
+        ("plan", PLAN | {"plan_gpus": 8}, {"late"}),
+        ("plan", PLAN | {"plan_precision": "bf16"}, {"overload"}),
     ],
 )
-def test_every_alert_can_be_met(changes, alert):
-    shown = {block["id"] for block in view(RIGHT | changes)["blocks"]}
-    assert alert in shown
+def test_every_alert_can_be_met(explorer, state, alerts):
+    assert {alert["name"] for alert in shown(explorer, state)["alerts"]} == alerts
 
 
-def test_today_nothing_warns():
-    shown = [block["id"] for block in view(RIGHT)["blocks"] if block["type"] == "alert"]
-    assert shown == ["a2_accepted"]
+def test_pools_without_a_gpu_for_decode_are_refused():
+    with pytest.raises(ConfigError, match="leave some for decode"):
+        shown("plan", PLAN | {"plan_prompt_gpus": 12})
+
+
+def test_the_readings_are_the_times_of_the_service():
+    readings = {item["label"]: item["value"] for item in shown("traffic", {})["readings"]}
+    times = solve(MAIL)
+    assert readings["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
+    assert readings["TTFT, mean"] == pytest.approx(1e3 * times.ttft_mean)
+    assert readings["Load"] == pytest.approx(100 * times.utilization)
+    assert readings["Slots of a GPU"] == times.places
+    for state, service in ((PLAN, POOLS), (PLAN | {"plan_prompt_gpus": 0}, None)):
+        service = service or replace(POOLS, prompt_gpus=0)
+        readings = {item["label"]: item["value"] for item in shown("plan", state)["readings"]}
+        times = solve(service)
+        assert readings["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
+        assert readings["TPOT, p99"] == pytest.approx(1e3 * times.tpot_p99)
+        assert readings["Rent"] == pytest.approx(rent(service))
+        assert readings["Load"] == pytest.approx(100 * times.utilization)

@@ -71,6 +71,8 @@ class Reading:
         """The number with three significant digits, and its unit."""
         if self.unit.startswith("$"):
             return f"${figure(self.value)}{self.unit[1:]}"
+        if self.unit == "%" and 0 < self.value < 1e-4:
+            return "below 0.0001%"
         return f"{figure(self.value)} {self.unit}".rstrip().replace(" %", "%")
 
     def judged(self, tone: str = "plain", hint: str = "") -> Reading:
