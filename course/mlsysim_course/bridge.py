@@ -25,7 +25,6 @@ from mlsysim_course.exercises import EXERCISES
 __all__ = ["ask", "prepare", "run"]
 
 _FILE = "<this block>"
-_ASKED = ("question", "estimate")
 # What the blocks of each page have defined so far.
 _pages: dict[str, dict[str, Any]] = {}
 
@@ -64,16 +63,11 @@ def prepare(lab: str) -> None:
     view = find(lab).view
     state: dict[str, Any] = {}
     while True:
-        asked = [block for block in view(state)["blocks"] if block["type"] in _ASKED]
+        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
         new = [block for block in asked if block["locks"] and block["selected"] is None]
         if not new:
             return
-        state |= {block["id"]: _first(block) for block in new}
-
-
-def _first(block: Mapping[str, Any]) -> Any:
-    """Return the first answer that a question accepts."""
-    return block["options"][0]["value"] if "options" in block else block["low"]
+        state |= {block["id"]: block["options"][0]["value"] for block in new}
 
 
 class _Missing:

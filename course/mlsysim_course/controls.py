@@ -239,7 +239,6 @@ class Estimate(Control):
     low: float
     high: float
     factor: float
-    label: str = ""
     reply: Callable[[float], str] | None = None
 
     @property

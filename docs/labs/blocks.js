@@ -20,7 +20,6 @@ const KINDS = {
   table: (block) => table(block),
   chart,
   question: (block, act) => question(block, act),
-  estimate: (block, act) => estimate(block, act),
   controls: (block, act) => controls(block, act),
   derivation: (block, act) => derivation(block, act),
 };
@@ -48,27 +47,6 @@ const question = (block, act) => {
     make("fieldset", {}, make("legend", {}, block.prompt), ...options),
     block.locked ? null : make("p", {}, button), block.locked ? null : ask,
     answered ? verdict(block) : null);
-};
-
-const estimate = (block, act) => {
-  const id = `lab-${block.id}`;
-  const input = make("input", {
-    type: "number", id, min: block.low, max: block.high, step: "any", inputmode: "decimal", value: block.selected, disabled: block.locked,
-    "data-focus": id, "aria-describedby": `${id}-within`,
-  });
-  const ask = make("p", { class: "mls-ask", role: "alert" });
-  const button = make("button", { type: "button", class: "mls-button mls-first", "data-focus": `${block.id}:answer` }, "Lock in my answer");
-  button.addEventListener("click", () => {
-    const value = input.valueAsNumber;
-    if (value >= block.low && value <= block.high) act.choose(block.id, value);
-    else ask.textContent = `Enter a number from ${block.low} to ${block.high.toLocaleString("en-US")}.`;
-  });
-  return make("div", { class: "mls-question" },
-    make("p", {}, make("label", { for: id }, block.prompt)),
-    make("p", { class: "mls-estimate" }, input, ` ${block.unit}`),
-    make("p", { id: `${id}-within`, class: "mls-hint" }, block.tolerance),
-    block.locked ? null : make("p", {}, button), block.locked ? null : ask,
-    block.verdict ? verdict(block) : null);
 };
 
 // After a locked answer there is no second try, so a wrong one is followed by the right one and its reason.

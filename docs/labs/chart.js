@@ -7,7 +7,6 @@ const SPARK = { width: 104, height: 42, edge: 5 };
 const DASHES = ["none", "7 4", "2 4", "9 3 2 3"];
 const ROOM = 38; // pixels that the label of a tick takes
 const format = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
-const short = (value) => value.toLocaleString("en-US", { notation: "compact" });
 const heightFor = (width) => (width < 560 ? 236 : 300);
 
 let Plot = null;
@@ -43,7 +42,7 @@ const tone = (one, i) => TONES[one.tone === "plain" && i > 0 ? "other" : one.ton
 
 const places = ({ x, series }) => [...x.ticks, ...series.flatMap((one) => one.points.map(([at]) => at))];
 const scaleX = (block) => ({ type: block.x.scale === "log2" ? "log" : "linear", base: 2, domain: [Math.min(...places(block)), Math.max(...places(block))] });
-const scaleY = ({ y }) => ({ type: y.scale ?? "linear", domain: [y.min, y.max] });
+const scaleY = ({ y }) => ({ domain: [y.min, y.max] });
 const line = (one, i) => Plot.line(one.points, { stroke: tone(one, i), strokeWidth: 2.5, strokeDasharray: DASHES[i % DASHES.length], className: "mls-line" });
 const rule = (block) => Plot.ruleY(block.rule ? [block.rule.y] : [], { stroke: "var(--warn)", strokeWidth: 1.5, strokeDasharray: "4 4" });
 const circle = (block, r) => Plot.dot(block.marker ? [block.marker] : [], { x: "x", y: "y", r, stroke: "var(--text)", strokeWidth: 2.5, fill: "none", className: "mls-marker" });
@@ -61,7 +60,6 @@ const draw = (block, width) => {
   // Labels of ticks that would touch are left out, every second one first.
   let every = 1;
   while ((width - EDGE.left - EDGE.right) / (block.x.ticks.length / every) < ROOM) every *= 2;
-  const left = block.rule?.side === "left";
   const axis = { labelArrow: "none", labelAnchor: "center", tickFormat: format, tickSize: 0 };
   return plotted(block, {
     width,
@@ -71,12 +69,12 @@ const draw = (block, width) => {
     marginTop: EDGE.top,
     marginBottom: EDGE.bottom,
     x: { ...axis, ...scaleX(block), ticks: block.x.ticks.filter((_, i) => i % every === 0), label: block.x.label },
-    y: { ...axis, ...scaleY(block), ticks: block.y.ticks ?? 5, tickFormat: block.y.scale === "log" ? short : format, grid: true, label: block.y.label },
+    y: { ...axis, ...scaleY(block), ticks: 5, grid: true, label: block.y.label },
     marks: [
       rule(block),
       ...block.series.map(line),
       ...block.series.map((one, i) => Plot.dot(one.points, { r: 3, fill: tone(one, i), className: "mls-point" })),
-      Plot.text(block.rule ? [block.rule] : [], { ...HALO, y: "y", text: "label", frameAnchor: left ? "left" : "right", textAnchor: left ? "start" : "end", dx: left ? 4 : 0, dy: -10 }),
+      Plot.text(block.rule ? [block.rule] : [], { ...HALO, y: "y", text: "label", frameAnchor: "right", textAnchor: "end", dy: -10 }),
       circle(block, 7),
       ...(block.marker ? [name(block, width)] : []),
     ],
@@ -104,8 +102,7 @@ const name = (block, width) => {
   const scale = block.x.scale === "log2" ? Math.log2 : (value) => value;
   const [low, high] = scaleX(block).domain.map(scale);
   const x = EDGE.left + ((scale(marker.x) - low) / (high - low || 1)) * (width - EDGE.left - EDGE.right);
-  const level = block.y.scale === "log" ? Math.log : (value) => value;
-  const y = (level(marker.y) - level(block.y.min)) / (level(block.y.max) - level(block.y.min));
+  const y = (marker.y - block.y.min) / (block.y.max - block.y.min);
   const rises = points.length > 1 && points[points.length - 1][1] > points[0][1];
   const before = rises ? x > EDGE.left + 60 : x > width - EDGE.right - 60;
   const above = y < 0.12 || (rises === before && y < 0.88);

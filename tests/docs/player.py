@@ -63,15 +63,12 @@ class Player:
     def block(self, name: str) -> Any:
         return self.page.locator(f"[data-block={name}]")
 
-    def answer(self, name: str, value: str | float) -> None:
+    def answer(self, name: str, value: str) -> None:
         blocks = self.lab.view(self.ledger()["state"])["blocks"]
         asked = next(block for block in blocks if block["id"] == name)
-        if asked["type"] == "estimate":
-            self.block(name).get_by_role("spinbutton").fill(str(value))
-        else:
-            options = asked["options"]
-            label = next(option["label"] for option in options if option["value"] == value)
-            self.block(name).get_by_label(label).check()
+        options = asked["options"]
+        label = next(option["label"] for option in options if option["value"] == value)
+        self.block(name).get_by_label(label).check()
         self.block(name).get_by_role("button").click()
         self.rest()
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mlsysim_course.controls import Choice, Control, Controls, Estimate, Question
-from mlsysim_course.labs.blocks import Block, estimate, heading, locked, question, text
+from mlsysim_course.controls import Control, Controls, Question
+from mlsysim_course.labs.blocks import Block, heading, locked, question, text
 from mlsysim_course.labs.lab import Ledgered
 
 __all__ = ["Act", "ActLab"]
@@ -32,7 +32,7 @@ class Act:
         Its heading.
     opening : Callable
         Returns the story and the facts that a student needs for the prediction.
-    prediction : Question or Estimate
+    prediction : Question
         The question before the instruments are shown.
     explain : Callable
         Returns the explanation of an answer to the prediction.
@@ -49,8 +49,8 @@ class Act:
     id: str
     title: str
     opening: Callable[[], list[Block]]
-    prediction: Question | Estimate
-    explain: Callable[[Any], str]
+    prediction: Question
+    explain: Callable[[str], str]
     controls: tuple[Control, ...]
     instruments: Callable[[State], list[Block]]
     reflection: Question
@@ -60,10 +60,7 @@ class Act:
         """Return what the act shows for the values of all controls."""
         answer = full[self.prediction.id]
         found = [heading(f"{self.id}_heading", 2, self.title), *self.opening()]
-        if isinstance(self.prediction, Estimate):
-            found.append(estimate(self.prediction, answer, self.explain))
-        else:
-            found.append(question(self.prediction, answer, self.explain))
+        found.append(question(self.prediction, answer, self.explain))
         if answer is None:
             words = "Answer the question to unlock the instruments."
             return [*found, locked(f"{self.id}_locked", words)]
@@ -96,12 +93,12 @@ class ActLab(Ledgered):
         )
 
     @property
-    def predictions(self) -> tuple[Choice | Estimate | Question, ...]:
+    def predictions(self) -> tuple[Question, ...]:
         """The questions before the instruments, in order."""
         return tuple(act.prediction for act in self.acts)
 
     @property
-    def reflections(self) -> tuple[Choice | Question, ...]:
+    def reflections(self) -> tuple[Question, ...]:
         """The questions after the instruments, in order."""
         return tuple(act.reflection for act in self.acts)
 

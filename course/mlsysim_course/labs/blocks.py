@@ -14,9 +14,6 @@ question
     `locked` (it has been given), `verdict` ("right", "wrong" or None), `explanation` of the answer
     given or None. Once locked, `right` is the value of the right answer; if the answer given was
     wrong, `correction` explains the right one. Both are None otherwise.
-estimate
-    A question about a number. It locks: `prompt`, `tolerance` in words, `unit`, `low`, `high`, and
-    `selected`, `locks`, `locked`, `verdict` and `explanation` as in a question.
 locked
     `text`: more blocks follow after a question is answered.
 controls
@@ -27,9 +24,8 @@ readouts
 alert
     A failure state: `tone` ("bad", "warn", "info"), `title`, `text`.
 chart
-    `caption`, `alt`, `x`, `y` with its `unit` and, if it is logarithmic, `scale` and `ticks`,
-    `series`, `marker`, `rule` with the `side` of its label if that is the left, and a `table` of
-    the same numbers.
+    `caption`, `alt`, `x`, `y` with its `unit`, `series`, `marker`, `rule`, and a `table` of the
+    same numbers.
 derivation
     `title`, `open`, and `steps` when open: equation, substituted numbers, value and source. The id
     is that of the switch that opens it.
@@ -39,12 +35,11 @@ table
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlsysim.core.derivation import Derivation
-from mlsysim_course.controls import Control, Estimate, Question, Selector, Slider, Toggle
+from mlsysim_course.controls import Control, Question, Selector, Slider, Toggle
 
 __all__ = [
     "Block",
@@ -52,10 +47,8 @@ __all__ = [
     "chart",
     "controls",
     "derivation",
-    "estimate",
     "heading",
     "locked",
-    "log_axis",
     "message",
     "question",
     "readout",
@@ -114,34 +107,6 @@ def question(asked: Question, answer: str | None, explain: Callable[[str], str])
         "explanation": None if answer is None else explain(answer),
         "right": asked.right if locked else None,
         "correction": explain(asked.right) if locked and verdict == "wrong" else None,
-    }
-
-
-def estimate(asked: Estimate, answer: float | None, explain: Callable[[float], str]) -> Block:
-    """Return a question about a number, with the explanation of the answer after it is given.
-
-    Parameters
-    ----------
-    asked
-        The question.
-    answer
-        The answer given, or None.
-    explain
-        Returns the explanation of an answer.
-    """
-    return {
-        "type": "estimate",
-        "id": asked.id,
-        "prompt": asked.label,
-        "tolerance": asked.tolerance,
-        "unit": asked.unit,
-        "low": asked.low,
-        "high": asked.high,
-        "selected": answer,
-        "locks": asked.locks,
-        "locked": answer is not None,
-        "verdict": asked.verdict(answer),
-        "explanation": None if answer is None else explain(answer),
     }
 
 
@@ -216,22 +181,6 @@ def chart(
         "marker": marker,
         "rule": rule,
         "table": {"head": [x["label"], *(line["name"] for line in lines)], "rows": rows},
-    }
-
-
-def log_axis(label: str, values: Iterable[float], unit: str) -> Block:
-    """Return a logarithmic axis over whole powers of ten around some positive values."""
-    exponents = [math.log10(value) for value in values]
-    low = math.floor(min(exponents))
-    high = max(low + 1, math.ceil(max(exponents)))
-    ticks = [10.0**k for k in range(low, high + 1)]
-    return {
-        "label": label,
-        "unit": unit,
-        "scale": "log",
-        "min": ticks[0],
-        "max": ticks[-1],
-        "ticks": ticks,
     }
 
 
