@@ -187,6 +187,10 @@ class _CatalogType(type):
             raise UnknownEntryError.build(name, f"{cls.__name__} entry", rows)
         return _made(rows[name])
 
+    def __dir__(cls) -> list[str]:
+        cls._declared()  # editors complete the rows of files too
+        return list(super().__dir__())
+
     def __getattr__(cls, name: str) -> Any:
         # Reached only if no row has the name. Dunder lookups by Python itself must fail normally.
         if name.startswith("_"):

@@ -169,3 +169,10 @@ def test_the_rows_of_a_file_are_read_when_one_is_needed():
     with pytest.raises(AttributeError):
         Birds.Owk  # noqa: B018
     assert read == ["file"]
+
+
+def test_editors_complete_the_rows_of_a_file():
+    class Fish(Catalog, rows=lambda: {"Carp": Deferred(lambda: Thing(name="Carp"))}):
+        pass
+
+    assert "Carp" in dir(Fish)

@@ -454,6 +454,9 @@ def test_simulated_systems_reach_the_largest_values_that_have_a_band():
             assert max(getattr(item, name) for item in drawn) == most
 
 
+SHORT_CHAT = {"hardware": Hardware.H100, "seq_len": 512, "output_len": 64}
+
+
 def curved():
     """Return the models that `OpenLoopSolver` serves on an H100, by name."""
     found = {}
@@ -461,7 +464,7 @@ def curved():
         if not isinstance(model, TransformerModel):
             continue
         try:
-            r = OpenLoopSolver.solve(model=model, hardware=Hardware.H100, arrival_rate=1e-3)
+            r = OpenLoopSolver.solve(model=model, arrival_rate=1e-3, **SHORT_CHAT)
         except ConfigError:
             continue
         if r.feasible:
@@ -474,7 +477,7 @@ def test_more_load_makes_no_time_shorter():
     models = curved()
     assert len(models) > 80
     for place, (name, model) in enumerate(sorted(models.items())):
-        load = {"model": model, "hardware": Hardware.H100, "seq_len": 512, "output_len": 64}
+        load = {"model": model, **SHORT_CHAT}
         rare = OpenLoopSolver.solve(arrival_rate=1e-6, **load)
         capacity = rare.request_capacity.to("1/s").magnitude
         # Each model at 40 of these steps, which together cover all loads.
