@@ -24,8 +24,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.types.layers import routes
 from mlsysim.registry.importer.documents import MAX_BYTES
 from mlsysim.registry.importer.keys import NAMES
-from mlsysim.registry.importer.readers import READERS
-from mlsysim.registry.importer.refused import REFUSED
+from mlsysim.registry.importer.readers import READERS, REFUSED
 from tests.importer.test_published import SHAPES, read
 
 SMALL = {

@@ -26,7 +26,8 @@ from mlsysim.registry.tables import constants, table
 from research.fits.files import DATA, toml_text, with_bands
 from tools.stubs import PATH, stub
 
-FITS = sorted(path.name for path in DATA.glob("*.toml"))
+# People write the table of architectures; programs write the other files.
+FITS = sorted(path.name for path in DATA.glob("*.toml") if path.name != "architectures.toml")
 
 
 def test_the_stub_names_every_row():

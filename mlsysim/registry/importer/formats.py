@@ -10,7 +10,8 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Experts, Formats, LatentAttention, LinearAttention, Source
-from mlsysim.registry.importer.layers import Part, Reader
+from mlsysim.registry.importer.layers import Part
+from mlsysim.registry.importer.readers import Reader
 
 __all__ = ["dtype_of", "read_formats"]
 

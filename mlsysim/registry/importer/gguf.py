@@ -12,11 +12,12 @@ from typing import Any, BinaryIO
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named
-from mlsysim.core.types import Formats, Source, TransformerModel
+from mlsysim.core.types import Formats, TransformerModel, cite
 from mlsysim.registry.importer.documents import copied
 from mlsysim.registry.importer.keys import MAX_LAYERS
 from mlsysim.registry.importer.model import model_of
 from mlsysim.registry.importer.weights import check_count
+from mlsysim.registry.tables import read_toml
 
 __all__ = ["model_of_gguf"]
 
@@ -24,67 +25,18 @@ _MOST_BYTES = 64 * 1024 * 1024
 _MOST_ITEMS = 100_000
 _MOST_TEXTS = 2_000_000
 _KEPT = MAX_LAYERS
-_SPECIFICATION = "https://github.com/ggml-org/ggml/blob/d99724f/docs/gguf.md"
 
-# general.architecture, and the model_type that has the same layers.
-_KINDS = {
-    "llama": "llama",
-    "qwen2": "qwen2",
-    "qwen2moe": "qwen2_moe",
-    "qwen3": "qwen3",
-    "qwen3moe": "qwen3_moe",
-    "gemma": "gemma",
-    "gemma2": "gemma2",
-    "gemma3": "gemma3_text",
-    "phi3": "phi3",
-    "starcoder2": "starcoder2",
-    "olmo2": "olmo2",
-    "glm4": "glm4",
-    "gpt-oss": "gpt_oss",
-    "deepseek2": "deepseek_v3",
-}
-_KEYS = {
-    "block_count": "num_hidden_layers",
-    "embedding_length": "hidden_size",
-    "feed_forward_length": "intermediate_size",
-    "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads",
-    "attention.key_length": "head_dim",
-    "attention.sliding_window": "sliding_window",
-    "context_length": "max_position_embeddings",
-    "vocab_size": "vocab_size",
-    "expert_count": "num_experts",
-    "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size",
-    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
-    "expert_shared_count": "n_shared_experts",
-    "leading_dense_block_count": "first_k_dense_replace",
-    "attention.q_lora_rank": "q_lora_rank",
-    "attention.kv_lora_rank": "kv_lora_rank",
-    "nextn_predict_layers": "num_nextn_predict_layers",
+_TABLE = read_toml("architectures.toml")["gguf"]
+_KINDS: Mapping[str, str] = _TABLE["kinds"]
+_KEYS: Mapping[str, str] = _TABLE["keys"]
+_TYPES: Mapping[int, tuple[str, str | None]] = {
+    int(number): (name, formats[0] if formats else None)
+    for number, (name, *formats) in _TABLE["types"].items()
 }
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"} | {
     12: "d"
 }
 _TEXT, _ARRAY = 8, 9
-_TYPES = {
-    0: ("F32", "fp32"),
-    1: ("F16", "fp16"),
-    2: ("Q4_0", "int4"),
-    3: ("Q4_1", "int4"),
-    6: ("Q5_0", None),
-    7: ("Q5_1", None),
-    8: ("Q8_0", "int8"),
-    10: ("Q2_K", None),
-    11: ("Q3_K", None),
-    12: ("Q4_K", "int4"),
-    13: ("Q5_K", None),
-    14: ("Q6_K", None),
-    20: ("IQ4_NL", "int4"),
-    23: ("IQ4_XS", "int4"),
-    30: ("BF16", "bf16"),
-    39: ("MXFP4", "mxfp4"),
-}
 _PARTS = {
     "experts": "_exps.",
     "attention": ".attn_",
@@ -183,7 +135,7 @@ def _with_formats(
     unknown = [name for name, own in known.values() if own is None]
     note = f"{words}; {', '.join(unknown)} not modeled: pass a precision" if unknown else words
     formats = Formats(**{part: own for part, (_, own) in known.items()})
-    source = Source(title="GGUF header", url=_SPECIFICATION, locator="tensor types", note=note)
+    source = dataclasses.replace(cite("gguf_types"), note=note)
     return dataclasses.replace(
         model, formats=formats, field_sources={**model.field_sources, "formats": source}
     )

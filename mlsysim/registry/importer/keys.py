@@ -6,86 +6,24 @@ import functools
 import json
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.types import Source
+from mlsysim.core.types import Source, cite
+from mlsysim.registry.tables import DATA, read_toml
 
 __all__ = ["LIBRARY", "NAMES", "Keys", "defaults_of"]
 
-LIBRARY = "transformers 5.23.0"
+_LIBRARY = cite(read_toml("architectures.toml")["source"])
+LIBRARY = _LIBRARY.title
 """Release of the library whose configuration classes state the defaults."""
-_ADDRESS = "https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/"
 
 MOST = 10**9
 """Larger numbers cannot be a width or count of a network."""
 MAX_LAYERS = 2_000
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "hidden_dim": ("hidden_size", "n_embd", "d_model", "n_embed"),
-    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    "heads": ("num_attention_heads", "n_head", "n_heads"),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
-    "head_dim": ("head_dim", "kv_channels", "attention_head_dim"),
-    "ffn_dim": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
-    "vocab_size": ("vocab_size", "padded_vocab_size"),
-    "seq_len": (
-        "max_position_embeddings",
-        "n_positions",
-        "max_seq_len",
-        "seq_length",
-        "model_max_length",
-        "n_ctx",
-    ),
-    "tied": ("tie_word_embeddings",),
-    "experts": (
-        "num_local_experts",
-        "num_experts",
-        "n_routed_experts",
-        "moe_num_experts",
-        "ffn_config.moe_num_experts",
-    ),
-    "per_token": (
-        "num_experts_per_tok",
-        "num_experts_per_token",
-        "moe_k",
-        "moe_topk",
-        "moe_top_k",
-        "top_k_experts",
-        "experts_per_token",
-        "ffn_config.moe_top_k",
-    ),
-    "expert_dim": ("moe_intermediate_size",),
-    "shared_dim": (
-        "shared_expert_intermediate_size",
-        "moe_shared_expert_intermediate_size",
-        "shared_intermediate_size",
-    ),
-    "shared_experts": (
-        "n_shared_experts",
-        "num_shared_experts",
-        "moe_num_shared_experts",
-        "num_shared_expert",
-    ),
-    "groups": ("n_group", "num_expert_group"),
-    "groups_per_token": ("topk_group",),
-    "dense_layers": ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"),
-    "window": ("sliding_window",),
-    "mtp_layers": ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers"),
-    "query_rank": ("q_lora_rank",),
-    "kv_rank": ("kv_lora_rank",),
-    "nope_dim": ("qk_nope_head_dim",),
-    "rope_dim": ("qk_rope_head_dim",),
-    "value_dim": ("v_head_dim",),
-    "state_dim": ("state_size", "ssm_state_size", "mamba_d_state"),
-    "conv_width": ("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim"),
-    "expand": ("expand", "mamba_expand"),
-    "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "num_heads"),
-    "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
-    "mamba_groups": ("n_groups", "mamba_n_groups"),
-    "mamba_chunk": ("chunk_size", "mamba_chunk_size"),
-    "dt_rank": ("time_step_rank", "mamba_dt_rank"),
+    field: tuple(keys) for field, keys in read_toml("architectures.toml")["keys"].items()
 }
 """Keys of each field in the files of various families."""
 
@@ -97,8 +35,8 @@ class Keys:
     ----------
     data
         The configuration, or its `text_config`.
-    file
-        Path of the class with the defaults, from `models/` of the library; empty without one.
+    library
+        Folder of the class with the defaults in the library; empty without one.
     names
         Keys of fields that have other names in this kind of model.
     defaults
@@ -111,7 +49,7 @@ class Keys:
         self,
         data: Mapping[str, Any],
         *,
-        file: str = "",
+        library: str = "",
         names: Mapping[str, tuple[str, ...]] | None = None,
         defaults: Mapping[str, Any] | None = None,
         around: Mapping[str, Any] | None = None,
@@ -124,7 +62,7 @@ class Keys:
         self.missing: dict[str, tuple[str, ...]] = {}
         self.layer: int | None = None
         """The layer being read, for lists with one number per layer."""
-        self._file = file
+        self._library = library
         self._names = {**NAMES, **(names or {})}
         self._of_kind = {key for keys in (names or {}).values() for key in keys}
         self._defaults = defaults or {}
@@ -196,15 +134,16 @@ class Keys:
         return key in read or any(key in re.split(r"[^\w]", text) for text in computed)
 
     def _filled_in(self, key: str) -> Source:
-        if not self._file:
+        if not self._library:
             return Source(
                 title="Code that comes with the weights",
                 locator=key,
                 note=f"default of that code; {self.title} does not state it",
             )
+        file = f"configuration_{self._library}.py"
         return Source(
-            title=f"{LIBRARY}, {self._file.rpartition('/')[2]}",
-            url=f"{_ADDRESS}{self._file}",
+            title=f"{LIBRARY}, {file}",
+            url=f"{_LIBRARY.url}/{self._library}/{file}",
             locator=key,
             note=f"default of the library; {self.title} does not state it",
         )
@@ -358,8 +297,13 @@ _ABSENT = object()
 
 
 @functools.cache
-def defaults_of(file: str) -> Mapping[str, Any]:
+def _library_defaults() -> Mapping[str, Mapping[str, Any]]:
+    contents: dict[str, dict[str, Any]] = json.loads(
+        (DATA / "library_defaults.json").read_text(encoding="utf-8")
+    )
+    return contents
+
+
+def defaults_of(library: str) -> Mapping[str, Any]:
     """Return the defaults of a configuration class of the library, by key."""
-    path = files("mlsysim.registry.importer") / "defaults.json"
-    known: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return known.get(file, {})
+    return _library_defaults().get(library, {})

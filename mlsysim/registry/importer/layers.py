@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
@@ -18,11 +18,9 @@ from mlsysim.core.types import (
     TopKeys,
 )
 from mlsysim.registry.importer.keys import Keys
+from mlsysim.registry.importer.readers import Reader
 
-__all__ = ["Part", "Reader", "parts"]
-
-Switch = str | bool
-"""A Boolean, or the key that contains it."""
+__all__ = ["Part", "parts"]
 
 
 @dataclass(frozen=True)
@@ -33,112 +31,6 @@ class Part:
     feed_forward: FeedForward | Experts | None
     other: int
     parallel_attention: LinearAttention | None = None
-
-
-@dataclass(frozen=True)
-class Reader:
-    """How the configurations of one `model_type` are read.
-
-    Attributes
-    ----------
-    file : str
-        File of the configuration class, from `models/` of the library. Its defaults are in
-        `defaults.json`. Empty for kinds with code that comes with the weights.
-    defaults : Mapping
-        Further defaults, by key.
-    names : Mapping
-        Keys of fields that have other names in this kind of model. Keys of a field that nothing
-        reads (``"always"``, ``"never"``) are known, but change no count.
-    norm, norms : int
-        Vectors of a norm (2 with a bias, 0 without weights), and norms of a layer.
-    bias : str or bool
-        Whether all products of attention add a bias.
-    qkv_bias, out_bias, mlp_bias, head_bias : str or bool
-        Which products add a bias in any case.
-    qk_norm : str
-        ``"head"`` if queries and keys have a norm as wide as a head, ``"width"`` if as wide as all
-        heads.
-    qk_norm_if : str or bool
-        Whether they have one.
-    gated : bool
-        Whether feed-forward blocks have a gate.
-    kinds : callable or None
-        Kinds of the layers, if no list states them.
-    mixture : callable or None
-        Whether each layer has experts; `None` for a dense model.
-    attention : str
-        ``"heads"`` or ``"latent"``.
-    latent_if : str or bool
-        Whether attention is latent if `attention` is ``"latent"``.
-    indexers : callable or None
-        Whether each layer has its own indexer or attends to the keys that an earlier one chose;
-        `None` if all have one.
-    linear : str
-        Kind of linear layers: ``"delta"``, ``"kda"``, ``"mamba"``, ``"mamba2"``, ``"lightning"`` or
-        ``"conv"``.
-    parallel : bool
-        Whether each layer has linear attention next to its attention.
-    single : bool
-        Whether each layer is one block only.
-    gaps : bool
-        Whether some layers lack a block: attention according to their kind, the feed-forward block
-        if its width is zero.
-    output_gate : str or bool
-        Whether a gate scales the output of attention.
-    global_heads : bool
-        Whether layers with full attention have their own heads (Gemma 4).
-    sinks : bool
-        Whether each head has a sink.
-    router_bias, expert_bias, shared_gate : bool
-        Whether the router and the experts add biases, and whether a gate scales the shared expert.
-    positions : int or None
-        Rows of a table of positions beyond the sequence length; `None` without a table.
-    final_norm, causal : bool
-        Whether a norm follows the last layer, and whether tokens attend only to earlier ones.
-    needs : Mapping
-        Values that keys must have if they are stated, because other values change the structure.
-    outside, in_layer : callable
-        Further parameters outside the layers, and in each layer.
-    modules : Mapping
-        Unusual names of the blocks ``"dense"``, ``"experts"``, ``"shared"`` and ``"mixer"`` (linear
-        attention) in weight files.
-    """
-
-    file: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    norm: int = 1
-    norms: int | Callable[[Keys], int] = 2
-    bias: Switch = False
-    qkv_bias: Switch = False
-    out_bias: Switch = False
-    mlp_bias: Switch = False
-    head_bias: Switch = False
-    qk_norm: str = ""
-    qk_norm_if: Switch = True
-    gated: bool = True
-    kinds: Callable[[Keys, int], list[str]] | None = None
-    mixture: Callable[[Keys, int], list[bool]] | None = None
-    attention: str = "heads"
-    latent_if: Switch = True
-    indexers: Callable[[Keys, int], list[bool]] | None = None
-    linear: str = ""
-    parallel: bool = False
-    single: bool = False
-    gaps: bool = False
-    output_gate: Switch = False
-    global_heads: bool = False
-    sinks: bool = False
-    router_bias: bool = False
-    expert_bias: bool = False
-    shared_gate: bool = False
-    positions: int | None = None
-    final_norm: bool = True
-    causal: bool = True
-    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    outside: Callable[[Keys], int] | None = None
-    in_layer: int = 0
-    modules: Mapping[str, str] = field(default_factory=dict)
 
 
 _KINDS = {

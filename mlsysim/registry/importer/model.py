@@ -26,13 +26,13 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry.importer.formats import read_formats
-from mlsysim.registry.importer.harmless import HARMLESS, SIZE
 from mlsysim.registry.importer.keys import LIBRARY, Keys, defaults_of
-from mlsysim.registry.importer.layers import Part, Reader, parts
-from mlsysim.registry.importer.readers import GENERIC, READERS
-from mlsysim.registry.importer.refused import REFUSED
+from mlsysim.registry.importer.layers import Part, parts
+from mlsysim.registry.importer.readers import READERS, REFUSED, Reader
 from mlsysim.registry.importer.rewritten import REWRITTEN, kind_without_name
+from mlsysim.registry.importer.rules import stated_experts
 from mlsysim.registry.importer.towers import tower_of
+from mlsysim.registry.tables import read_toml
 
 __all__ = ["model_of"]
 
@@ -45,22 +45,15 @@ _DROPOUT = (
     "resid_pdrop",
     "dropout",
 )
-# Keys of layers that common keys do not describe.
-_STRUCTURE = re.compile(
-    r"mamba|ssm|rwkv|lru|linear_(attn|conv|key|num|value)|(kv|q)_lora_rank|block_types?$|state_size"
-    r"|conv_|recurrent|cross_attention|encoder_layers|is_encoder_decoder|per_layer_input|kv_shared"
-    r"|index_topk|hybrid|layer_pattern|no_rope_layers|attn_type_list|global_head_dim|v_head_dim"
-    r"|use_cla|cla_share|residual_moe|parallel_attn_mlp|codebook|decoder_config|share_q_dim"
-    r"|attention_groups|layers_enum|block_configs|latent|moe_hidden"
+_TABLE = read_toml("architectures.toml")
+_STRUCTURE, _UNCHANGING, _SIZE = (
+    re.compile("|".join(_TABLE[group][patterns]))
+    for group, patterns in (("unknown", "structure"), ("unknown", "harmless"), ("known", "sizes"))
 )
-# Keys that change no width: tokens, positions, training, generation and the file itself.
-_HARMLESS = re.compile(
-    r"token|rope|rotary|^_|_eps|eps_?|init|dropout|drop$|router|topk_group|n_group|topk_method"
-    r"|norm_topk|scal(e|ing)|softcap|aux|loss|architectures|transformers_version|auto_map|dtype"
-    r"|use_cache|output_|return_dict|problem_type|label|chunk_size_feed|model_type|torchscript"
-    r"|use_bfloat16|prun|pretraining_tp|quantization|gradient|window|tie_word|score|multiplier"
-    r"|hidden_act|is_decoder|vision|audio|image|video|theta|alpha|coef|position|seq|length"
-)
+_HARMLESS = re.compile(rf"(\w+\.)?({'|'.join(_TABLE['known']['harmless'])})")
+"""Whole names of keys, with or without the mapping that holds them."""
+_GENERIC = Reader(bias="attention_bias", mlp_bias="mlp_bias", mixture=stated_experts)
+"""Reader of unknown kinds, which must state everything."""
 _GATED = ("silu", "swiglu", "swish")
 # Fields of the record, and the fields from which they are computed.
 _FIELDS = {
@@ -137,14 +130,14 @@ def model_of(
         If the configuration is incomplete, contradicts itself, or cannot be expressed.
     """
     inner, kind = _language_model(config, title)
-    reader = READERS.get(kind, GENERIC)
+    reader = READERS.get(kind, _GENERIC)
     if kind in REWRITTEN:
         inner = REWRITTEN[kind](inner, title)
     keys = Keys(
         inner,
-        file=reader.file,
+        library=reader.library,
         names=reader.names,
-        defaults={**defaults_of(reader.file), **reader.defaults},
+        defaults={**defaults_of(reader.library), **reader.defaults},
         around=config if inner is not config else None,
         title=title,
     )
@@ -328,9 +321,9 @@ def _unread(keys: Keys, kind: str) -> list[str]:
         If the name of one is that of a size or a block, and its kind has no such key.
     """
     if kind not in READERS:
-        return [key for key in keys.unread() if not _HARMLESS.search(key)]
-    left = [key for key in keys.unread() if not HARMLESS.fullmatch(key) and not keys.known(key)]
-    strange = [key for key in left if SIZE.search(key)]
+        return [key for key in keys.unread() if not _UNCHANGING.search(key)]
+    left = [key for key in keys.unread() if not _HARMLESS.fullmatch(key) and not keys.known(key)]
+    strange = [key for key in left if _SIZE.search(key)]
     if strange:
         raise ConfigError(
             f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} may change the "

@@ -1,42 +1,14 @@
-"""Kinds of a network's layers if its file does not list them, and other special rules."""
+"""Rules that `architectures.toml` names: kinds of layers that no list states, and others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.registry.importer.keys import Keys
 
-__all__ = [
-    "bert",
-    "ernie",
-    "every",
-    "everywhere",
-    "falcon_norms",
-    "first_dense",
-    "full_at",
-    "gemma4_experts",
-    "indexers",
-    "interleaved",
-    "jamba",
-    "jamba_experts",
-    "kimi_linear",
-    "kimi_norms",
-    "kimi_outside",
-    "late_windows",
-    "lfm2",
-    "linear",
-    "llama4",
-    "minimax",
-    "modernbert",
-    "nemotron_h",
-    "softmax",
-    "sparse_steps",
-    "stablelm_norms",
-    "stated",
-    "windows",
-]
+__all__ = ["RULES", "stated_experts"]
 
 # Kinds of layers, if the file does not list them
 
@@ -53,16 +25,16 @@ def late_windows(keys: Keys, layers: int) -> list[str]:
     return ["sliding" if layer >= first else "full" for layer in range(layers)]
 
 
-def every(default: int, other: str = "sliding", first: int = 1) -> Callable[..., list[str]]:
+def every(period: int, other: str = "sliding", first: int = 1) -> Callable[..., list[str]]:
     """Full attention at a fixed interval of layers, and another kind in the others."""
 
     def kinds(keys: Keys, layers: int) -> list[str]:
         stated = keys.value("period")
-        period = len(stated) if isinstance(stated, str) and stated else keys.number("period")
-        period = period or default
+        step = len(stated) if isinstance(stated, str) and stated else keys.number("period")
+        step = step or period
         if other == "sliding" and not keys.count("window"):
             return ["full"] * layers
-        return ["other" if (layer + first) % period else "full" for layer in range(layers)]
+        return ["other" if (layer + first) % step else "full" for layer in range(layers)]
 
     def named(keys: Keys, layers: int) -> list[str]:
         return [other if kind == "other" else kind for kind in kinds(keys, layers)]
@@ -107,11 +79,11 @@ def linear(keys: Keys, layers: int) -> list[str]:
     return ["linear"] * layers
 
 
-def full_at(indices: str) -> Callable[[Keys, int], list[str]]:
+def full_at(key: str) -> Callable[[Keys, int], list[str]]:
     """Full attention in the layers that a key lists, and linear attention elsewhere."""
 
     def kinds(keys: Keys, layers: int) -> list[str]:
-        spots = keys.list_of(indices, int) or []
+        spots = keys.list_of(key, int) or []
         return ["full" if layer in spots else "linear" for layer in range(layers)]
 
     return kinds
@@ -208,7 +180,7 @@ def sparse_steps(keys: Keys, layers: int) -> list[bool]:
     return [some and layer not in dense and (layer + 1) % step == 0 for layer in range(layers)]
 
 
-def stated(keys: Keys, layers: int) -> list[bool]:
+def stated_experts(keys: Keys, layers: int) -> list[bool]:
     """Unknown kinds: by the keys of Qwen or of DeepSeek, whichever are present."""
     if any(keys.data.get(key) for key in ("mlp_only_layers", "decoder_sparse_step")):
         return sparse_steps(keys, layers)
@@ -287,3 +259,27 @@ def modernbert(keys: Keys) -> int:
         hidden = keys.needed("hidden_dim")
         return hidden * hidden + hidden + keys.needed("vocab_size")
     return 0
+
+
+def bloom(keys: Keys) -> int:
+    """The norm of embeddings."""
+    return 2 * keys.needed("hidden_dim")
+
+
+RULES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    field: {rule.__name__: rule for rule in rules}
+    for field, rules in {
+        "kinds": (
+            *(every, full_at, windows, late_windows, linear, softmax),
+            *(jamba, kimi_linear, lfm2, llama4, minimax, nemotron_h),
+        ),
+        "mixture": (
+            *(everywhere, first_dense, sparse_steps, interleaved),
+            *(ernie, gemma4_experts, jamba_experts),
+        ),
+        "indexers": (indexers,),
+        "norms": (falcon_norms, kimi_norms, stablelm_norms),
+        "outside": (bert, bloom, kimi_outside, modernbert),
+    }.items()
+}
+"""Rules of each field of a reader, by name; `every` and `full_at` return one for their settings."""
