@@ -30,6 +30,7 @@ __all__ = [
     "Grids",
     "LinkCalibrations",
     "Links",
+    "Llama",
     "Machines",
     "Megatron",
     "NetworkCalibrations",
@@ -161,6 +162,10 @@ class Offers(Catalog, rows=table("offers.csv", RentalOffer, accelerator=Hardware
     row with a date. `EconomicsSolver` accepts any of them, or your own. We found no public price of
     the others, such as Rubin, Trainium3 and Gaudi: state theirs as `rental_price`.
     """
+
+
+class Llama(Catalog, rows=table("llama.csv", TransformerModel)):
+    """Llama of three generations."""
 
 
 class Megatron(Catalog, rows=table("megatron.csv", TransformerModel)):

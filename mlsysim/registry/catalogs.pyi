@@ -27,6 +27,7 @@ __all__ = [
     "Grids",
     "LinkCalibrations",
     "Links",
+    "Llama",
     "Machines",
     "Megatron",
     "NetworkCalibrations",
@@ -579,6 +580,28 @@ class Offers(Catalog):
     """One card."""
     RunPod_RTX_5090: ClassVar[RentalOffer]
     """One card."""
+
+class Llama(Catalog):
+    Llama1_7B: ClassVar[TransformerModel]
+    """The smallest LLaMA of 2023."""
+    Llama1_13B: ClassVar[TransformerModel]
+    """LLaMA 13B."""
+    Llama1_33B: ClassVar[TransformerModel]
+    """LLaMA 33B, whose published weights are called 30B."""
+    Llama1_65B: ClassVar[TransformerModel]
+    """LLaMA 65B."""
+    Llama2_7B: ClassVar[TransformerModel]
+    """Llama 2 7B: the shape of LLaMA 7B, with twice the context."""
+    Llama2_13B: ClassVar[TransformerModel]
+    """Llama 2 13B."""
+    Llama2_70B: ClassVar[TransformerModel]
+    """Llama 2 70B: grouped-query attention, 69 billion parameters by count."""
+    Llama3_8B: ClassVar[TransformerModel]
+    """Llama 3 8B; Llama 3.1 8B has the same shape."""
+    Llama3_70B: ClassVar[TransformerModel]
+    """Llama 3 70B; Llama 3.1 70B and 3.3 70B have the same shape."""
+    Llama3_405B: ClassVar[TransformerModel]
+    """The largest Llama 3.1. Most of its training ran on sequences of 8,192 tokens."""
 
 class Megatron(Catalog):
     GPT_1B7: ClassVar[TransformerModel]

@@ -2,7 +2,7 @@
 
 from mlsysim.core.types import MoETransformerModel, TransformerModel, cite
 from mlsysim.core.units import Q_
-from mlsysim.registry.models.llama import Llama
+from mlsysim.registry.catalogs import Llama
 from mlsysim.registry.models.published import published
 
 __all__ = ["Language"]
