@@ -19,7 +19,7 @@ from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
 from mlsysim.planner import plan_serving, read_benchmark
 from mlsysim.planner.benchmarks import predict_load
-from mlsysim.planner.service_plans import SLO
+from mlsysim.planner.service import SLO
 from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount, Argument

@@ -1,17 +1,35 @@
-"""The advisor: the best split of a training job, the reasons, and the flaws of other splits."""
+"""Questions about many plans: the best training job or service, sensitivities, and benchmarks."""
 
-from mlsysim.planner.advice import Advice, Alternative, Bill
-from mlsysim.planner.advisor import advise
 from mlsysim.planner.benchmarks import Benchmark, Gap, compare, read_benchmark
-from mlsysim.planner.certainty import Odds, odds
-from mlsysim.planner.contrasts import Contrast, contrast
-from mlsysim.planner.diagnosis import Diagnosis, diagnose
-from mlsysim.planner.plans import Plans, front
 from mlsysim.planner.prices import Price
-from mlsysim.planner.replicas import CapacityPlan, capacity
-from mlsysim.planner.sensitivities import Sensitivity, sensitivity
-from mlsysim.planner.serving import SERVING_GOALS, ServingPlan, ServingTable, plan_serving
-from mlsysim.planner.targets import Requirement, required
+from mlsysim.planner.sensitivities import (
+    Odds,
+    Requirement,
+    Sensitivity,
+    odds,
+    required,
+    sensitivity,
+)
+from mlsysim.planner.service import (
+    SERVING_GOALS,
+    CapacityPlan,
+    ServingPlan,
+    ServingTable,
+    capacity,
+    plan_serving,
+)
+from mlsysim.planner.training import (
+    Advice,
+    Alternative,
+    Bill,
+    Contrast,
+    Diagnosis,
+    Plans,
+    advise,
+    contrast,
+    diagnose,
+    front,
+)
 
 __all__ = [
     "SERVING_GOALS",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Fleet
-from mlsysim.core.units import format_number, si_factor
+from mlsysim.core.units import Q_, format_number, si_factor, strip
 from mlsysim.registry.offers import on_demand_offers, usual_offer
 from mlsysim.solvers import EconomicsSolver
 
-__all__ = ["Price", "offered", "prices_of"]
+__all__ = ["Price", "offered", "price_of", "price_words", "prices_of"]
 
 
 @dataclass(frozen=True)
@@ -149,3 +150,30 @@ def _by_fleet(name: str, value: Any, fleets: Sequence[Fleet]) -> dict[str, float
             argument=name,
         )
     return dollars
+
+
+def price_of(device: Accelerator, prices: Any) -> float:
+    """Return the price of a device in USD per second; NaN if it is unknown."""
+    if prices is None:
+        offer = usual_offer(device)
+        return math.nan if offer is None else offer.si("price")
+    if isinstance(prices, Mapping):
+        if device.name not in prices:
+            return math.nan
+        prices = prices[device.name]
+    found = float(strip(prices, "USD/s", "rental_price"))
+    if not 0 < found < math.inf:
+        raise ConfigError(
+            f"rental_price = {shown(prices)} is out of range: give a price above zero, such as "
+            "Q_(3, 'USD/h')",
+            argument="rental_price",
+        )
+    return found
+
+
+def price_words(device: Accelerator, prices: Any) -> str:
+    """Return the price of a device and where it comes from, such as an offer and its date."""
+    if prices is not None and not math.isnan(price := price_of(device, prices)):
+        return f"{format_number(Q_(price, 'USD/s').to('USD/h'))}, as given"
+    offer = offered(device) if prices is None else None
+    return "unknown: give a rental_price" if offer is None else f"{offer.amount} ({offer.source})"
