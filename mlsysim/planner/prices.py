@@ -1,4 +1,4 @@
-"""Prices of the fleets of a search: one basis for all of them, rent or ownership."""
+"""Prices of devices, and of the fleets of a search: one basis for all, rent or ownership."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlsysim.core.units import Q_, format_number, si_factor, strip
 from mlsysim.registry.offers import on_demand_offers, usual_offer
 from mlsysim.solvers import EconomicsSolver
 
-__all__ = ["Price", "offered", "price_of", "price_words", "prices_of"]
+__all__ = ["Price", "price_of", "price_words", "prices_of"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def prices_of(fleets: Sequence[Fleet], *, unit_price: Any, rental_price: Any) ->
             fleet: Price({}, False, f"{format_number(price)} per server", "price of the server")
             for fleet, price in servers.items()
         }
-    offers = {fleet.name: offered(fleet.node.accelerator) for fleet in fleets}
+    offers = {fleet.name: _offered(fleet.node.accelerator) for fleet in fleets}
     known = {name: price for name, price in offers.items() if price is not None}
     if len(known) == len(fleets):
         return known
@@ -91,7 +91,7 @@ def prices_of(fleets: Sequence[Fleet], *, unit_price: Any, rental_price: Any) ->
     )
 
 
-def offered(device: Accelerator) -> Price | None:
+def _offered(device: Accelerator) -> Price | None:
     """Return the median of the on-demand offers for a device, if there are any."""
     offers, usual = on_demand_offers(device), usual_offer(device)
     if usual is None:
@@ -175,5 +175,5 @@ def price_words(device: Accelerator, prices: Any) -> str:
     """Return the price of a device and where it comes from, such as an offer and its date."""
     if prices is not None and not math.isnan(price := price_of(device, prices)):
         return f"{format_number(Q_(price, 'USD/s').to('USD/h'))}, as given"
-    offer = offered(device) if prices is None else None
+    offer = _offered(device) if prices is None else None
     return "unknown: give a rental_price" if offer is None else f"{offer.amount} ({offer.source})"

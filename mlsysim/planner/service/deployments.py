@@ -27,7 +27,7 @@ __all__ = ["Deployments", "disaggregated_pools", "later_times", "replicated_engi
 
 Columns = dict[str, NDArray[Any]]
 _ROWS_AT_ONCE = 20_000
-_FORMAT, _CONSTANTS = LEVERS.index("kv_precision"), LEVERS.index("calibration")
+_FORMAT = LEVERS.index("kv_precision")
 _NO_ERRORS = np.empty((0, 4, 2))
 _PERCENTS = ("mean", "p50", "p90", "p99")
 
@@ -99,71 +99,85 @@ def disaggregated_pools(
     """Try every pair of pools, with every number of engines in each."""
     first_limits = {name: limit for name, limit in limits.items() if name.startswith("ttft")}
     token_limits = {name: limit for name, limit in limits.items() if name.startswith("tpot")}
-    prefill = _pool_candidates(prefills, traffic, most, first_limits, _first, 1.0)
-    # The time per token counts from the first token, so it includes the wait in the second pool.
     answer = traffic.output_len - 1
-    decode = _pool_candidates(decodes, traffic, most, token_limits, later_times, answer)
-    tried = prefill.tried * decode.tried
-    if not len(prefill.rows) or not len(decode.rows):
+    prefill, prefill_tried = _pool_candidates(prefills, traffic, most, first_limits, _first, 1.0)
+    # The time per token counts from the first token, so it includes the wait in the second pool.
+    decode, decode_tried = _pool_candidates(
+        decodes, traffic, most, token_limits, later_times, answer
+    )
+    tried = prefill_tried * decode_tried
+    if not prefill or not decode:
         return Deployments({}, _NO_ERRORS, tried)
     parts, log_errors = [], []
     bandwidth, latency = link.si("bandwidth"), link.si("latency")
-    for row in range(len(prefill.rows)):
-        devices = prefill.devices[row] + decode.devices
-        moved = np.maximum(prefill.moved[row], decode.moved) / bandwidth + latency
+    for row, engine in enumerate(prefill["engine"]):
+        first: dict[str, Any] = {name: values[row] for name, values in prefill.items()}
+        transfer = np.maximum(first["moved"], decode["moved"]) / bandwidth + latency
+        times = _pair_times(first, decode, transfer)
         # The decode pool reads keys and values in the prefill pool's format, by the same software.
-        same = decode.format == prefill.format[row]
-        times: Columns = {}
-        for percent in _PERCENTS:
-            times[f"ttft_{percent}"] = prefill.times[row][f"ttft_{percent}"] + moved
-            times[f"tpot_{percent}"] = decode.times[f"tpot_{percent}"]
-            # Both waits are independent, so their deviations add as squares.
-            apart = np.hypot(
-                prefill.times[row][f"ttft_{percent}"] - prefill.times[row]["ttft_mean"],
-                decode.times[f"e2e_{percent}"] - decode.times["e2e_mean"],
-            )
-            sign = -1 if percent == "p50" else 1
-            mean = prefill.times[row]["ttft_mean"] + moved + decode.times["e2e_mean"]
-            times[f"e2e_{percent}"] = mean + sign * apart
-        kept = same & (devices <= most)
+        possible = (decode["format"] == first["format"]) & (
+            first["devices"] + decode["devices"] <= most
+        )
         for name, limit in limits.items():
-            kept &= times[name] <= limit
-        spots = np.flatnonzero(kept)
-        if not len(spots):
+            possible &= times[name] <= limit
+        if not possible.any():
             continue
-        one = prefills[prefill.rows[row]]
-        some = [decodes[place] for place in decode.rows[spots]]
-        columns: Columns = {
-            name: np.array([item.levers[spot] for item in some]) for spot, name in enumerate(LEVERS)
-        }
+        second = _rows(decode, possible)
+        devices, cost = first["devices"] + second["devices"], first["cost"] + second["cost"]
+        columns = _levers(second["engine"])
         columns |= {
-            f"prefill_{name}": np.array([one.levers[LEVERS.index(name)]] * len(spots))
+            f"prefill_{name}": np.array([engine.levers[LEVERS.index(name)]] * len(devices))
             for name in POOL_LEVERS
         }
         columns |= {
-            "replicas": decode.counts[spots],
-            "prefill_replicas": np.full(len(spots), prefill.counts[row]),
-            "devices": devices[spots],
-            "pools": np.array(["separate"] * len(spots)),
+            "replicas": second["replicas"],
+            "prefill_replicas": np.full(len(devices), first["replicas"]),
+            "devices": devices,
+            "pools": np.array(["separate"] * len(devices)),
         }
-        columns |= {name: 1e3 * times[name][spots] for name in SLO}
-        columns["utilization"] = np.maximum(prefill.busy[row], decode.busy[spots])
-        cost = prefill.cost[row] + decode.cost[spots]
+        columns |= {name: 1e3 * times[name][possible] for name in SLO}
+        columns["utilization"] = np.maximum(first["utilization"], second["utilization"])
         columns |= _rates(
             traffic,
-            devices=devices[spots],
+            devices=devices,
             cost=cost,
-            read=prefill.cost[row] / cost,
-            prompts=_Prompts(one.engine.seq_len, one.engine.attending / one.engine.prefill),
-            power=prefill.power[row] + decode.power[spots],
-            tpot=times["tpot_mean"][spots],
+            read=first["cost"] / cost,
+            prompts=_Prompts(
+                engine.engine.seq_len, engine.engine.attending / engine.engine.prefill
+            ),
+            power=first["power"] + second["power"],
+            tpot=times["tpot_mean"][possible],
         )
         parts.append(columns)
-        several = [(one.log_errors[0], *item.log_errors[1:]) for item in some]
-        log_errors.append(np.array([[(d.mean, d.deviation) for d in each] for each in several]))
+        pairs = [(engine.log_errors[0], *item.log_errors[1:]) for item in second["engine"]]
+        log_errors.append(np.array([[(e.mean, e.deviation) for e in pair] for pair in pairs]))
     if not parts:
         return Deployments({}, _NO_ERRORS, tried)
     return Deployments(_joined(parts), np.concatenate(log_errors), tried)
+
+
+def _pair_times(first: Mapping[str, Any], decode: Columns, transfer: NDArray[Any]) -> Columns:
+    """Return the times of requests in one prefill pool and each of the decode pools."""
+    times: Columns = {}
+    for percent in _PERCENTS:
+        times[f"ttft_{percent}"] = first[f"ttft_{percent}"] + transfer
+        times[f"tpot_{percent}"] = decode[f"tpot_{percent}"]
+        # Both waits are independent, so their deviations add as squares.
+        deviation = np.hypot(
+            first[f"ttft_{percent}"] - first["ttft_mean"],
+            decode[f"e2e_{percent}"] - decode["e2e_mean"],
+        )
+        sign = -1 if percent == "p50" else 1
+        times[f"e2e_{percent}"] = (
+            first["ttft_mean"] + transfer + decode["e2e_mean"] + sign * deviation
+        )
+    return times
+
+
+def _levers(choices: Sequence[Choice] | NDArray[Any]) -> Columns:
+    return {
+        name: np.array([item.levers[spot] for item in choices]) for spot, name in enumerate(LEVERS)
+    }
 
 
 @dataclass(frozen=True)
@@ -190,10 +204,7 @@ class _Answers:
 
     def levers(self, rows: NDArray[Any]) -> Columns:
         """Return the levers of engines."""
-        return {
-            name: np.array([item.levers[spot] for item in self.choices])[rows]
-            for spot, name in enumerate(LEVERS)
-        }
+        return _rows(_levers(self.choices), rows)
 
     def counts_at(self, rows: NDArray[Any], spots: NDArray[Any]) -> Columns:
         """Return replicas and devices."""
@@ -226,37 +237,16 @@ def _answers(
     """Yield results of engines of one size, in batches that fit in the processor's cache."""
     rate = traffic.si("arrival_rate")
     for size in sorted({item.devices for item in choices}):
-        own = [item for item in choices if item.devices == size]
+        engines = [item for item in choices if item.devices == size]
         if size > most:
             continue
         counts = np.arange(1, most // size + 1, dtype=float)
         several = max(1, _ROWS_AT_ONCE // len(counts))
-        for start in range(0, len(own), several):
-            some = own[start : start + several]
-            engine = stacked(some, rate / counts)
-            found = queue_times(engine, rate / counts, traffic, answer)
-            yield _Answers(some, engine, counts, found, np.ones(found["stable"].shape, bool))
-
-
-@dataclass(frozen=True)
-class PoolCandidates:
-    """One pool: its engines and counts that no other one beats in every respect."""
-
-    tried: int
-    rows: NDArray[Any]
-    """Which engine."""
-    counts: NDArray[Any]
-    devices: NDArray[Any]
-    cost: NDArray[Any]
-    power: NDArray[Any]
-    busy: NDArray[Any]
-    moved: NDArray[Any]
-    format: NDArray[Any]
-    """Format of keys and values, and the software that reads them."""
-    constants: NDArray[Any]
-    """Name of the calibration, and so of the errors."""
-    times: NDArray[Any]
-    """A record array with a field for each time and percentile that the pool determines."""
+        for start in range(0, len(engines), several):
+            batch = engines[start : start + several]
+            engine = stacked(batch, rate / counts)
+            times = queue_times(engine, rate / counts, traffic, answer)
+            yield _Answers(batch, engine, counts, times, np.ones(times["stable"].shape, bool))
 
 
 def _first(times: Mapping[str, Any], answer: float) -> Columns:
@@ -266,11 +256,11 @@ def _first(times: Mapping[str, Any], answer: float) -> Columns:
 
 def later_times(times: Mapping[str, Any], answer: float) -> Columns:
     """Return the times that a decode pool determines, for all tokens after the first."""
-    found = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
+    later = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
     for percent in _PERCENTS:
         others = (answer - 1) * times[f"tpot_{percent}"] if answer > 1 else 0.0
-        found[f"tpot_{percent}"] = (times["ttft_mean"] + others) / answer
-    return found
+        later[f"tpot_{percent}"] = (times["ttft_mean"] + others) / answer
+    return later
 
 
 def _pool_candidates(
@@ -280,61 +270,60 @@ def _pool_candidates(
     limits: Mapping[str, float],
     times_of: Callable[[Mapping[str, Any], float], Columns],
     answer: float,
-) -> PoolCandidates:
-    """Try every engine of one pool with every count; keep those that may be part of a best plan."""
-    place = {id(item): spot for spot, item in enumerate(choices)}
-    parts: list[tuple[Any, ...]] = []
-    tried = 0
+) -> tuple[Columns, int]:
+    """Return the engines and counts of one pool that may be part of a best plan.
+
+    The columns are the engine, its replicas and their properties, and the times that the pool
+    determines. They are empty if no engine meets the limits. The number is that of all tried.
+    """
+    parts, tried = [], 0
     for part in _answers(choices, traffic, most, answer):
         tried += part.kept.size
-        part = replace(part, times=part.times | times_of(part.times, answer)).within(limits)
+        times = times_of(part.times, answer)
+        part = replace(part, times=part.times | times).within(limits)
         rows, spots = np.nonzero(part.kept)
-        found = part.counts_at(rows, spots)
-        names = times_of(part.times, answer)
-        times = np.empty(len(rows), np.dtype([(name, float) for name in names]))
-        for name in names:
-            times[name] = part.times[name][rows, spots]
-        some = [part.choices[row] for row in rows.tolist()]
-        parts.append(
-            (
-                np.array([place[id(item)] for item in some], int),
-                found["replicas"],
-                found["devices"],
-                part.of("price")[rows] * found["devices"],
-                part.times["device_power"][rows, spots] * found["devices"],
-                part.times["utilization"][rows, spots],
-                part.of("moved")[rows],
-                np.array([f"{item.levers[_FORMAT]}, {item.software}" for item in some], str),
-                np.array([item.levers[_CONSTANTS] for item in some], str),
-                times,
-            )
-        )
+        if not len(rows):
+            continue
+        columns = part.counts_at(rows, spots)
+        columns |= {
+            "cost": part.of("price")[rows] * columns["devices"],
+            "power": part.times["device_power"][rows, spots] * columns["devices"],
+            "moved": part.of("moved")[rows],
+            "utilization": part.times["utilization"][rows, spots],
+        }
+        columns |= {name: part.times[name][rows, spots] for name in times}
+        columns["engine"] = np.array(part.choices, dtype=object)[rows]
+        formats = [f"{item.levers[_FORMAT]}, {item.software}" for item in part.choices]
+        columns["format"] = np.array(formats)[rows]
+        columns["calibration"] = part.levers(rows)["calibration"]
+        parts.append(columns)
     if not parts:
-        return PoolCandidates(tried, *[np.array([])] * 10)
-    fields = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    kept = pareto_front(PoolCandidates(tried, *fields))
-    return PoolCandidates(tried, *(each[kept] for each in fields))
+        return {}, tried
+    columns = _joined(parts)
+    # Pools with other errors, or with a cache that other software reads, are not compared.
+    groups = np.char.add(columns["format"], columns["calibration"])
+    names = ("devices", "cost", "power", "moved", "utilization", *times)
+    known = columns | {"cost": np.nan_to_num(columns["cost"])}
+    respects = np.column_stack([known[name] for name in names])
+    return _rows(columns, pareto_front(respects, groups)), tried
 
 
-def pareto_front(half: PoolCandidates) -> NDArray[Any]:
-    """Return the rows that no other one with this format and errors beats in every respect."""
-    if not len(half.rows):
-        return np.array([], int)
-    respects = np.column_stack(
-        [half.devices, np.nan_to_num(half.cost), half.power, half.moved, half.busy]
-        + [half.times[name] for name in half.times.dtype.names or ()]
-    )
-    kept: list[int] = []
-    groups = np.char.add(half.format, half.constants)
-    for name in np.unique(groups):
-        own = np.flatnonzero(groups == name)
-        own = own[np.lexsort(respects[own].T[::-1])]
-        front = np.empty((0, respects.shape[1]))
-        for row in own:
-            if not (front <= respects[row]).all(axis=1).any():
-                front = np.vstack([front, respects[row]])
-                kept.append(int(row))
-    return np.array(kept, int)
+def _rows(columns: Columns, rows: NDArray[Any]) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def pareto_front(respects: NDArray[Any], groups: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows that no other one of their group beats in every respect."""
+    front: list[int] = []
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        members = members[np.lexsort(respects[members].T[::-1])]
+        unbeaten = np.empty((0, respects.shape[1]))
+        for row in members:
+            if not (unbeaten <= respects[row]).all(axis=1).any():
+                unbeaten = np.vstack([unbeaten, respects[row]])
+                front.append(int(row))
+    return np.array(front, int)
 
 
 @dataclass(frozen=True)
@@ -380,12 +369,12 @@ def _rates(
 def _joined(parts: Sequence[Columns]) -> Columns:
     """Return all rows. Without separate pools, the levers of a prefill pool are empty."""
     names = dict.fromkeys(name for part in parts for name in part)
-    found = {}
+    columns = {}
     for name in names:
         kind = next(part[name].dtype for part in parts if name in part)
         empty: Any = "together" if name == "pools" else "" if kind.kind == "U" else 0
         size = [len(part["devices"]) for part in parts]
-        found[name] = np.concatenate(
+        columns[name] = np.concatenate(
             [part.get(name, np.full(n, empty)) for part, n in zip(parts, size, strict=True)]
         )
-    return found
+    return columns

@@ -120,7 +120,7 @@ class Choices:
     def of(self, role: str, refused: dict[str, int]) -> list[Choice]:
         """Return every engine of a role that can run, and count the others in `refused`."""
         admitted = list(self._admitted(role, refused))
-        found: list[Choice] = []
+        choices: list[Choice] = []
         for (levers, inputs, plain), whole in zip(
             admitted, _engines([plain for _, _, plain in admitted]), strict=True
         ):
@@ -146,7 +146,7 @@ class Choices:
             )
             for limit in self.limits_of(int(plain.attention_dp)):
                 limited = _limited(whole, limit)
-                found.append(
+                choices.append(
                     replace(
                         one,
                         levers=(*levers, limit),
@@ -154,7 +154,7 @@ class Choices:
                         at=at_rates(inputs, limited),
                     )
                 )
-        return found
+        return choices
 
     def limits_of(self, ranks: int) -> list[int]:
         """Return the limits on sequences of an engine with this number of attention ranks."""
@@ -264,8 +264,8 @@ def device_of(noun: Accelerator | Node | Fleet) -> Accelerator:
 
 def _constants(device: Accelerator, engine: str, role: str) -> ServingCalibration | None:
     """Return an engine's constants for a device; `None` if there are none."""
-    found = serving_calibration_for(device, engine, pools=role != "both")
-    return found if plain_engine(engine) in plain_engine(found.engine) else None
+    constants = serving_calibration_for(device, engine, pools=role != "both")
+    return constants if plain_engine(engine) in plain_engine(constants.engine) else None
 
 
 def _count(refused: dict[str, int], reason: str) -> None:
@@ -291,7 +291,7 @@ def _engines(forms: Sequence[OpenLoopInputs]) -> list[Engine]:
     kinds: dict[Any, list[int]] = {}
     for place, form in enumerate(forms):
         kinds.setdefault(structure(form), []).append(place)
-    found: dict[int, Engine] = {}
+    engines: dict[int, Engine] = {}
     for places in kinds.values():
         inputs = OpenLoopInputs.stacked([forms[place] for place in places], _joined)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -306,8 +306,8 @@ def _engines(forms: Sequence[OpenLoopInputs]) -> list[Engine]:
             for value in vars(whole).values()
         ]
         for place, values in zip(places, zip(*fields, strict=True), strict=True):
-            found[place] = Engine(**dict(zip(vars(whole), values, strict=True)))
-    return [found[place] for place in range(len(forms))]
+            engines[place] = Engine(**dict(zip(vars(whole), values, strict=True)))
+    return [engines[place] for place in range(len(forms))]
 
 
 def _joined(values: Sequence[float]) -> Any:
@@ -383,10 +383,10 @@ def stacked(choices: Sequence[Choice], rates: Any = _SELDOM) -> Engine:
     """
 
     def column(values: Iterable[Any]) -> Any:
-        found = [np.asarray(value, float) for value in values]
-        if any(value.ndim for value in found):
-            return np.stack(np.broadcast_arrays(*found))
-        return np.array(found)[:, None]
+        numbers = [np.asarray(value, float) for value in values]
+        if any(value.ndim for value in numbers):
+            return np.stack(np.broadcast_arrays(*numbers))
+        return np.array(numbers)[:, None]
 
     engines = [item.engine if item.at is None else item.at(rates) for item in choices]
     fields: dict[str, Any] = {}
@@ -409,11 +409,11 @@ def listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
         If there are none, or one is of another kind.
     """
     several = isinstance(value, Iterable) and not isinstance(value, (kinds, str, Mapping))
-    found = list(value) if several else [value]
-    wrong = [item for item in found if not isinstance(item, kinds) or isinstance(item, bool)]
-    if wrong or not found:
+    choices = list(value) if several else [value]
+    wrong = [item for item in choices if not isinstance(item, kinds) or isinstance(item, bool)]
+    if wrong or not choices:
         raise ConfigError(
             f"{name} = {shown(wrong[0] if wrong else value)} cannot be chosen: give one or more",
             argument=name,
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(choices))

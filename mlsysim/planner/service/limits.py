@@ -42,7 +42,7 @@ def limits_of(slo: Mapping[str, Quantity], traffic: Traffic) -> dict[str, float]
             f"slo = {shown(slo)} has no limits: give some, such as {{'ttft_p99': Q_(500, 'ms')}}",
             argument="slo",
         )
-    found = {}
+    limits = {}
     for name, limit in slo.items():
         if name not in SLO:
             raise ConfigError(
@@ -61,8 +61,8 @@ def limits_of(slo: Mapping[str, Quantity], traffic: Traffic) -> dict[str, float]
                 f"slo[{name!r}] = {shown(limit)} is out of range: give a time above zero",
                 argument="slo",
             )
-        found[name] = seconds
-    return found
+        limits[name] = seconds
+    return limits
 
 
 def check_floor(

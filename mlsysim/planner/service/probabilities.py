@@ -69,7 +69,7 @@ def keeping(
     that of these, and of times to first token, the least probable one decides.
     """
     load = columns["utilization"]
-    found = np.ones(len(load))
+    probability = np.ones(len(load))
     for spot, first in enumerate((True, False)):
         mean, deviation = log_errors[:, spot].T
         scores = [] if first else [_enough(load, *log_errors[:, 3].T)]
@@ -81,8 +81,8 @@ def keeping(
                     (np.log(1e3 * limit / columns[name]) - mean - (low + high) / 2) / width
                 )
         if scores:
-            found = found * _normal(np.min(scores, axis=0))
-    return found
+            probability = probability * _normal(np.min(scores, axis=0))
+    return probability
 
 
 def _enough(load: NDArray[Any], mean: NDArray[Any], deviation: NDArray[Any]) -> NDArray[Any]:

@@ -313,21 +313,21 @@ def _whole(days: float) -> bool:
 
 
 def _seconds(name: str, value: Quantity, *, zero: bool = False) -> float:
-    found = float(strip(value, "s", name))
-    if not (0 <= found < math.inf) or (found == 0 and not zero):
+    seconds = float(strip(value, "s", name))
+    if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
         raise ConfigError(
             f"{name} = {shown(value)} is out of range: give a time "
             f"{'of zero or more' if zero else 'above zero'}",
             argument=name,
         )
-    return found
+    return seconds
 
 
 def _price(name: str, value: Quantity, unit: str = "USD/s") -> float:
-    found = float(strip(value, unit, name))
-    if not 0 <= found < math.inf:
+    price = float(strip(value, unit, name))
+    if not 0 <= price < math.inf:
         raise ConfigError(f"{name} = {shown(value)}: give a price of zero or more", argument=name)
-    return found
+    return price
 
 
 def _usual_part(day: Any) -> float:
@@ -411,9 +411,9 @@ def _rate_of_one(
     answer = float(inputs.plain().answer)
 
     def times_at(rate: float) -> dict[str, Any]:
-        found = queue_times(at(rate), rate, traffic, answer)
+        times = queue_times(at(rate), rate, traffic, answer)
         # In a decode pool, the first of its tokens waits for a place as well.
-        return found | later_times(found, answer) if inputs.role == "decode" else found
+        return times | later_times(times, answer) if inputs.role == "decode" else times
 
     # A capacity does not depend on the rate, except through cached prefixes.
     fastest = float(times_at(_SELDOM)["request_capacity"])
@@ -426,11 +426,11 @@ def _rate_of_one(
 
     def probability(rate: float) -> float:
         """Return the probability that a replica meets every limit; -1 if it is not predicted to."""
-        found = times_at(rate)
-        if not found["stable"] or any(found[name] > limit for name, limit in limits.items()):
+        times = times_at(rate)
+        if not times["stable"] or any(times[name] > limit for name, limit in limits.items()):
             return -1.0
-        columns = {name: np.array([1e3 * found[name]]) for name in limits}
-        columns["utilization"] = np.array([found["utilization"]])
+        columns = {name: np.array([1e3 * times[name]]) for name in limits}
+        columns["utilization"] = np.array([times["utilization"]])
         return float(keeping(columns, limits, log_errors)[0])
 
     high = float(alone["request_capacity"])
@@ -494,14 +494,14 @@ def _api(input_price: Quantity | None, output_price: Quantity | None, traffic: T
         missing = "api_input_price" if input_price is None else "api_output_price"
         raise ConfigError(f"{missing} is missing: give both prices", argument=missing)
     read = _price("api_input_price", input_price, "USD/token") * traffic.seq_len
-    found = read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
-    if found == 0:
+    price = read + _price("api_output_price", output_price, "USD/token") * traffic.output_len
+    if price == 0:
         raise ConfigError(
             "api_input_price and api_output_price are both zero: give one above zero, or leave "
             "out both",
             argument="api_input_price",
         )
-    return found
+    return price
 
 
 def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) -> str:

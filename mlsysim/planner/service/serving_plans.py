@@ -285,8 +285,8 @@ class ServingPlan:
         The errors of its times are not known there, and `keeps_limits` does not include them.
         """
         roles = ("prefill", "decode") if self.best.get("pools") == "separate" else ("",)
-        found = [way for role in roles for way in self.plans.result(0, role).outside]
-        return tuple(dict.fromkeys(found))
+        ways = [way for role in roles for way in self.plans.result(0, role).outside]
+        return tuple(dict.fromkeys(ways))
 
     def measured(self, source: Any, *, within: float | None = 2) -> Table:
         """Return published runs of the model, each with its prediction.

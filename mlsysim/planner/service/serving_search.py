@@ -22,7 +22,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, format_number
 from mlsysim.planner.prices import price_words
-from mlsysim.planner.service.deployments import disaggregated_pools, replicated_engines
+from mlsysim.planner.service.deployments import Deployments, disaggregated_pools, replicated_engines
 from mlsysim.planner.service.engines import (
     ENGINES,
     LEVERS,
@@ -184,6 +184,83 @@ def plan_serving(
     _GOAL.admit("goal", goal)
     most_devices = _MOST_DEVICES.admit("most_devices", most_devices)
     least = _CONFIDENCE.admit("confidence", confidence)
+    limits = limits_of(slo, traffic)
+    space = _space(model, traffic, devices, engine, transfer_link, rental_price, shared)
+    refused: dict[str, int] = {}
+    choices = space.of("both", refused)
+    pools: tuple[list[Choice], list[Choice]] = ([], [])
+    if transfer_link is not None:
+        largest = replace(space, largest_limit=True)
+        pools = largest.of("prefill", refused), space.of("decode", refused)
+    if not choices and not all(pools):
+        raise InfeasibleError(f"no engine can run: {'; '.join([*refused, *_lone(space)])}")
+    check_floor(limits, choices, pools, traffic, _lone(space))
+    if goal == "cost" and all(math.isnan(item.price) for item in [*choices, *pools[0]]):
+        raise ConfigError(
+            "rental_price is missing: the registry has no offer for these devices; give a price "
+            "such as Q_(3, 'USD/h')",
+            argument="rental_price",
+        )
+    deployments = replicated_engines(choices, traffic, limits, most_devices)
+    if transfer_link is not None and all(pools):
+        deployments = deployments.joined_with(
+            disaggregated_pools(*pools, transfer_link, traffic, limits, most_devices)
+        )
+    if not deployments.columns:
+        why = _why_none(limits, [*choices, *pools[1]], traffic, most_devices)
+        raise InfeasibleError("; ".join([why, *_lone(space)]))
+    ranked = _ranked(deployments, limits, goal)
+    columns = ranked.columns
+    certain = np.arange(len(columns["keeps_limits"]))
+    if least is not None:
+        level = reached(least, columns["keeps_limits"].max())
+        certain = np.flatnonzero(columns["keeps_limits"] >= level)
+    everything = ServingTable(
+        {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
+        traffic.arguments(),
+        space.fixed,
+        {item.name: item for item in space.hardware} | space.constants,
+    )
+    column = SERVING_GOALS[goal]
+    goal_errors = ranked.log_errors[:, 2 if goal == "energy" else 1]
+    table = everything.take(certain)
+    alternatives = _alternatives(table, goal)
+    return ServingPlan(
+        goal=goal,
+        limits={name: Q_(limit, "s") for name, limit in limits.items()},
+        confidence=least,
+        searched=deployments.tried,
+        plans=table,
+        front=table.front(),
+        alternatives=alternatives,
+        headroom=_headroom(table, limits),
+        keeps_limits=float(columns["keeps_limits"][certain[0]]),
+        certainty=certainty(columns, column, UNITS.get(column, ""), least),
+        **_contest(everything, goal, goal_errors, certain, space.constants),
+        prices={
+            device.name: price_words(device, space.prices)
+            for device in dict.fromkeys(map(device_of, space.hardware))
+        },
+        remarks=(
+            *equal_lengths(traffic.arguments()),
+            *_unmeasured(table, space.constants),
+            *_at_the_end(table, alternatives, space),
+            *_lone(space),
+        ),
+        refused=refused,
+    )
+
+
+def _space(
+    model: TransformerModel,
+    traffic: Traffic,
+    devices: Any,
+    engine: Any,
+    transfer_link: NetworkFabric | None,
+    rental_price: Any,
+    shared: Mapping[str, Any],
+) -> Choices:
+    """Return the values that each lever may have, and the arguments that all engines share."""
     given = dict(shared)
     precision, calibration, batch_limit = (
         given.pop(name, usual)
@@ -192,8 +269,8 @@ def plan_serving(
     levers = {name: given.pop(name, None) for name in (*SIZES, *FORMATS)}
     if given.get("cached_share", 0) is None:
         del given["cached_share"]
-    own = [*traffic.arguments(), "hardware", "arrival_rate", "role"]
-    others = shared_arguments(given, own, "traffic, devices or transfer_link determine it")
+    determined = [*traffic.arguments(), "hardware", "arrival_rate", "role"]
+    others = shared_arguments(given, determined, "traffic, devices or transfer_link determine it")
     if transfer_link is not None and (traffic.turns > 1 or others.get("turns", 1) > 1):
         raise ConfigError(
             "transfer_link with turns: how long prefixes stay in a prefill pool depends on the "
@@ -201,7 +278,6 @@ def plan_serving(
             "transfer_link, or pass cached_share instead of turns",
             argument="transfer_link",
         )
-    limits = limits_of(slo, traffic)
     if engine is not None and calibration is not None:
         raise ConfigError(
             "engine and calibration both choose constants: give only one of them", argument="engine"
@@ -234,74 +310,7 @@ def plan_serving(
         prices=rental_price,
     )
     _check_prices(rental_price, space.hardware)
-    refused: dict[str, int] = {}
-    choices = space.of("both", refused)
-    pools: tuple[list[Choice], list[Choice]] = ([], [])
-    if transfer_link is not None:
-        largest = replace(space, largest_limit=True)
-        pools = largest.of("prefill", refused), space.of("decode", refused)
-    if not choices and not all(pools):
-        raise InfeasibleError(f"no engine can run: {'; '.join([*refused, *_lone(space)])}")
-    check_floor(limits, choices, pools, traffic, _lone(space))
-    if goal == "cost" and all(math.isnan(item.price) for item in [*choices, *pools[0]]):
-        raise ConfigError(
-            "rental_price is missing: the registry has no offer for these devices; give a price "
-            "such as Q_(3, 'USD/h')",
-            argument="rental_price",
-        )
-    deployments = replicated_engines(choices, traffic, limits, most_devices)
-    if transfer_link is not None and all(pools):
-        deployments = deployments.joined_with(
-            disaggregated_pools(*pools, transfer_link, traffic, limits, most_devices)
-        )
-    if not deployments.columns:
-        why = _why_none(limits, [*choices, *pools[1]], traffic, most_devices)
-        raise InfeasibleError("; ".join([why, *_lone(space)]))
-    columns, log_errors = deployments.columns, deployments.log_errors
-    columns["keeps_limits"] = keeping(columns, limits, log_errors)
-    order = _order(columns, goal)
-    columns, log_errors = {n: values[order] for n, values in columns.items()}, log_errors[order]
-    low, high = edges(log_errors[:, 1])
-    columns["tokens_per_s_per_user_low"] = columns["tokens_per_s_per_user"] / high
-    columns["tokens_per_s_per_user_high"] = columns["tokens_per_s_per_user"] / low
-    levels = certainty(columns, SERVING_GOALS[goal], UNITS.get(SERVING_GOALS[goal], ""), least)
-    sure = np.arange(len(log_errors))
-    if least is not None:
-        highest = columns["keeps_limits"].max()
-        sure = np.flatnonzero(columns["keeps_limits"] >= reached(least, highest))
-    everything = ServingTable(
-        {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
-        traffic.arguments(),
-        space.fixed,
-        {item.name: item for item in space.hardware} | space.constants,
-    )
-    goal_errors = log_errors[:, 2 if goal == "energy" else 1]
-    table = everything.take(sure)
-    alternatives = _alternatives(table, goal)
-    return ServingPlan(
-        goal=goal,
-        limits={name: Q_(limit, "s") for name, limit in limits.items()},
-        confidence=least,
-        searched=deployments.tried,
-        plans=table,
-        front=table.front(),
-        alternatives=alternatives,
-        headroom=_headroom(table, limits),
-        keeps_limits=float(columns["keeps_limits"][sure[0]]),
-        certainty=levels,
-        **_contest(everything, goal, goal_errors, sure, space.constants),
-        prices={
-            device.name: price_words(device, space.prices)
-            for device in dict.fromkeys(map(device_of, space.hardware))
-        },
-        remarks=(
-            *equal_lengths(traffic.arguments()),
-            *_unmeasured(table, space.constants),
-            *_at_the_end(table, alternatives, space),
-            *_lone(space),
-        ),
-        refused=refused,
-    )
+    return space
 
 
 def _check_kind(name: str, value: Any, kind: type, hint: str) -> None:
@@ -314,13 +323,13 @@ def _check_kind(name: str, value: Any, kind: type, hint: str) -> None:
 
 def _batches(value: Any) -> list[int]:
     """Return the numbers of sequences to choose from."""
-    found = listed("batch_limit", value, int)
-    if min(found) < 1:
+    limits = listed("batch_limit", value, int)
+    if min(limits) < 1:
         raise ConfigError(
-            f"batch_limit = {min(found)} is out of range: give whole numbers of 1 or more",
+            f"batch_limit = {min(limits)} is out of range: give whole numbers of 1 or more",
             argument="batch_limit",
         )
-    return found
+    return limits
 
 
 def _check_drafts(choices: Sequence[int] | None, accepted: float | None) -> None:
@@ -352,6 +361,18 @@ def _check_prices(prices: Any, hardware: Sequence[Accelerator | Node | Fleet]) -
             )
 
 
+def _ranked(deployments: Deployments, limits: Mapping[str, float], goal: str) -> Deployments:
+    """Return the plans, best first, with their probability and their band of tokens per user."""
+    columns, log_errors = deployments.columns, deployments.log_errors
+    columns = columns | {"keeps_limits": keeping(columns, limits, log_errors)}
+    order = _order(columns, goal)
+    columns, log_errors = {n: values[order] for n, values in columns.items()}, log_errors[order]
+    low, high = edges(log_errors[:, 1])
+    columns["tokens_per_s_per_user_low"] = columns["tokens_per_s_per_user"] / high
+    columns["tokens_per_s_per_user_high"] = columns["tokens_per_s_per_user"] / low
+    return replace(deployments, columns=columns, log_errors=log_errors)
+
+
 def _order(columns: Mapping[str, NDArray[Any]], goal: str) -> NDArray[Any]:
     """Sort by the goal, and equal plans by devices, then by probability and end-to-end time."""
     certain = -np.floor(100 * columns["keeps_limits"])
@@ -372,8 +393,8 @@ def _alternatives(table: ServingTable, goal: str) -> Table:
     for name in (*LEVERS, "pools"):
         if name not in table.columns:
             continue
-        found, first = np.unique(np.asarray(table[name]), return_index=True)
-        for word, row in zip(found.tolist(), first.tolist(), strict=True):
+        values, first = np.unique(np.asarray(table[name]), return_index=True)
+        for word, row in zip(values.tolist(), first.tolist(), strict=True):
             if word != best[name]:
                 loss = value[row] / value[0] - 1
                 rows.append((name, str(word), row, loss if abs(loss) > _EQUAL else 0.0))
@@ -384,8 +405,8 @@ def _alternatives(table: ServingTable, goal: str) -> Table:
 
 
 def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, float]:
-    found = {n: 1e3 * limit / float(_numbers(table, n)[0]) - 1 for n, limit in limits.items()}
-    return found | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
+    room = {n: 1e3 * limit / float(_numbers(table, n)[0]) - 1 for n, limit in limits.items()}
+    return room | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
 
 
 def _tested(table: ServingTable, constants: Mapping[str, ServingCalibration]) -> NDArray[np.bool_]:
@@ -405,21 +426,21 @@ def _contest(
     table: ServingTable,
     goal: str,
     log_errors: NDArray[Any],
-    sure: NDArray[Any],
+    certain: NDArray[Any],
     constants: Mapping[str, ServingCalibration],
 ) -> dict[str, Any]:
     """Compare the best plan of each device; with separate pools, the device that decodes.
 
-    Of the rows of `table`, those at `sure` keep the limits with the wanted confidence. Constants
+    Of the rows of `table`, those at `certain` keep the limits with the wanted confidence. Constants
     without a band have an unknown error, so no probability compares their plans with others.
     """
     devices = np.array([table.devices[name] for name in table["hardware"]])
-    order = np.concatenate([sure, np.setdiff1d(np.arange(len(devices)), sure)])
+    order = np.concatenate([certain, np.setdiff1d(np.arange(len(devices)), certain)])
     _, first = np.unique(devices[order], return_index=True)
     best = order[np.sort(first)]
     value, tested = _numbers(table, SERVING_GOALS[goal])[best], _tested(table, constants)[best]
     known = tested & np.isfinite(log_errors[best]).all(axis=1) & np.isfinite(value)
-    rivals = np.flatnonzero(known & known[0] & np.isin(best, sure))[1:]
+    rivals = np.flatnonzero(known & known[0] & np.isin(best, certain))[1:]
     stays = None
     if len(rivals):
         stays = wins(value[0], value[rivals[0]], log_errors[best[0]], log_errors[best[rivals[0]]])

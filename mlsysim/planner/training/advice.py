@@ -279,42 +279,42 @@ class Advice:
 
     def _nearest(self) -> dict[str, Alternative]:
         """Return the best alternative for each lever."""
-        found: dict[str, Alternative] = {}
+        best: dict[str, Alternative] = {}
         for item in self.alternatives:
-            known = found.get(item.lever)
+            known = best.get(item.lever)
             if known is None or _cost(item) < _cost(known):
-                found[item.lever] = item
-        return found
+                best[item.lever] = item
+        return best
 
     def _remarks(self) -> list[str]:
         """Return remarks on prices, memory, devices and failures."""
-        found = []
+        remarks = []
         if len(self.prices) > 1 and self.bill is not None:
             listed = "; ".join(
                 f"{fleet} {price.amount} ({price.source})" for fleet, price in self.prices.items()
             )
             basis = "rented" if self.bill.rented else "owned"
-            found.append(f"All fleets are {basis}: {listed}.")
+            remarks.append(f"All fleets are {basis}: {listed}.")
         if (gain := self.tight_gain or 0.0) > _WORTH:
-            found.append(
+            remarks.append(
                 f"{self.tight:,} more plans fit but leave less memory free than the reserve; the "
                 f"fastest of them is {gain:.1%} faster than the fastest here (memory_reserve)."
             )
         if self.quarter is not None:
             few = self.quarter.value
-            found.append(
+            remarks.append(
                 f"A quarter of the devices, {few:,}, are about as fast ({self.quarter.words}): "
                 f"see goal = 'fewest_devices'."
             )
         if self.reliability is not None:
-            kept = self.reliability
-            found.append(
-                f"Failures and checkpoints take {1 - kept.goodput:.1%} of the run: a failure comes "
-                f"every {format_number(kept.fleet_mtbf)}, a checkpoint takes "
-                f"{format_number(kept.checkpoint_time)}."
+            reliability = self.reliability
+            remarks.append(
+                f"Failures and checkpoints take {1 - reliability.goodput:.1%} of the run: a "
+                f"failure comes every {format_number(reliability.fleet_mtbf)}, a checkpoint takes "
+                f"{format_number(reliability.checkpoint_time)}."
             )
-            found += kept.reasons
-        return found
+            remarks += reliability.reasons
+        return remarks
 
     @property
     def losses(self) -> Table:
@@ -358,7 +358,7 @@ def _cost(item: Alternative) -> float:
 
 def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
     """Find the best plan for every other value of every lever that was searched."""
-    best, found = plans.row(0), []
+    best, others = plans.row(0), []
     for lever in ("fleet", "batch_size", *LEVERS):
         column = np.asarray(plans[lever])
         tried = _tried(lever, search)
@@ -370,7 +370,7 @@ def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
                 least = format_number(Q_(_least(lever, value, search), "byte").to("GB"))
                 words = f"does not fit: at least {least} per device, and the reserve"
                 words = words if search.tight else words.partition(",")[0]
-                found.append(
+                others.append(
                     Alternative(
                         lever=lever, value=value, configuration=None, loss=None, words=words
                     )
@@ -383,7 +383,7 @@ def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
             if search.goal.name in ("cost", "carbon"):
                 loss = float(row[search.goal.column] / best[search.goal.column]) - 1
                 words = f"{loss:.1%} more {search.goal.name}, {words}"
-            found.append(
+            others.append(
                 Alternative(
                     lever=lever,
                     value=value,
@@ -392,7 +392,7 @@ def alternatives(plans: Plans, search: Search) -> tuple[Alternative, ...]:
                     words=words,
                 )
             )
-    return (*found, *_without(plans, search))
+    return (*others, *_without(plans, search))
 
 
 def _without(plans: Plans, search: Search) -> list[Alternative]:

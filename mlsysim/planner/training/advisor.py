@@ -213,40 +213,15 @@ def advise(
     True
     """
     given = given_to(signature(advise), locals(), job)
-    limits = {name: given[name] for name in LEVERS}
-    kept = ("fleet", "batch_size", *LEVERS)
-    fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in kept}
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
-    if len({item.name for item in fleets}) < len(fleets):
-        raise ConfigError(
-            "fleet: two fleets have the same name; give them different names", argument="fleet"
-        )
-    if len(fleets) * len(batches) > _MOST_SEARCHES:
-        raise ConfigError(
-            f"fleet x batch_size = {len(fleets)} x {len(batches)} choices are more than the "
-            f"{_MOST_SEARCHES:,} that can be searched: give fewer, such as powers of two",
-            argument="fleet" if len(fleets) > len(batches) else "batch_size",
-        )
+    _check_searches(fleets, batches)
     economics = {
         "training_tokens": training_tokens,
         "datacenter": datacenter,
         "kwh_price": kwh_price,
     }
-    for name, value in (fixed | economics).items():
-        if is_axis(value):
-            raise ConfigError(
-                f"{name} = {shown(value)} has several values: give one, because it is not searched",
-                argument=name,
-            )
-    for name, value in fixed.items():
-        found = DistributedSolver.parameters[name].admit(name, value)
-        if name in ("attention", "cp_kind", "loss", "optimizer"):
-            fixed[name] = found.name  # options with the same name are the same
-    fixed["usable_memory"] = 1.0  # the memory to leave free is `memory_reserve`
-    admitted = {
-        name: EconomicsSolver.parameters[name].admit(name, value)
-        for name, value in economics.items()
-    }
+    fixed = _fixed(given, economics)
+    tokens = EconomicsSolver.parameters["training_tokens"].admit("training_tokens", training_tokens)
     reserved = _RESERVE.admit("memory_reserve", memory_reserve)
     parts = (
         [(item, part) for item in fleets for part in _parts(item, batches)]
@@ -263,7 +238,7 @@ def advise(
     prices |= {part.name: prices[item.name] for item, part in parts if item.name in prices}
     target = Goal(
         goal,
-        admitted["training_tokens"],
+        tokens,
         prices,
         datacenter,
         kwh_price=kwh_price,
@@ -277,7 +252,7 @@ def advise(
         model=model,
         fixed=fixed,
         exchange=exchange,
-        given={n: _several(n, v) for n, v in limits.items() if v is not None},
+        given={n: _several(n, given[n]) for n in LEVERS if given[n] is not None},
         goal=target,
         reserve=reserved or (lambda capacity: 0.0),
         executor=executor,
@@ -287,7 +262,6 @@ def advise(
     search = replace(some, optional=frozenset(item.name for item in small))
     plans = search.run([*fleets, *small], batches)
     best, chosen = plans.result(0), plans.configuration(0)
-    tokens = admitted["training_tokens"]
     days = None if tokens is None else tokens / best.token_throughput.to("1/day").magnitude
     capacity = best.memory_capacity.to("byte").magnitude
     return Advice(
@@ -315,6 +289,39 @@ def advise(
         tight=search.tight,
         tight_gain=search.tight_rate / _fastest(plans) - 1 if search.tight else None,
     )
+
+
+def _check_searches(fleets: Sequence[Fleet], batches: Sequence[int]) -> None:
+    """Reject fleets of one name, and more pairs of a fleet and a batch than can be searched."""
+    if len({item.name for item in fleets}) < len(fleets):
+        raise ConfigError(
+            "fleet: two fleets have the same name; give them different names", argument="fleet"
+        )
+    if len(fleets) * len(batches) > _MOST_SEARCHES:
+        raise ConfigError(
+            f"fleet x batch_size = {len(fleets)} x {len(batches)} choices are more than the "
+            f"{_MOST_SEARCHES:,} that can be searched: give fewer, such as powers of two",
+            argument="fleet" if len(fleets) > len(batches) else "batch_size",
+        )
+
+
+def _fixed(given: Mapping[str, Any], economics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the job that are not searched; each has one value."""
+    searched = ("fleet", "batch_size", *LEVERS)
+    fixed = {n: given[n] for n in DistributedSolver.parameters if n in given and n not in searched}
+    for name, value in (fixed | dict(economics)).items():
+        if is_axis(value):
+            raise ConfigError(
+                f"{name} = {shown(value)} has several values: give one, because it is not searched",
+                argument=name,
+            )
+    for name, value in fixed.items():
+        option = DistributedSolver.parameters[name].admit(name, value)
+        if name in ("attention", "cp_kind", "loss", "optimizer"):
+            fixed[name] = option.name  # options with the same name are the same
+    for name, value in economics.items():
+        EconomicsSolver.parameters[name].admit(name, value)
+    return fixed | {"usable_memory": 1.0}  # the memory to leave free is `memory_reserve`
 
 
 def _bill(
@@ -372,16 +379,16 @@ def _quarter(some: Search, plans: Plans, batches: Sequence[int]) -> Alternative 
     plain = Goal("throughput", None, {}, None, kwh_price=None, failures=False, within=within)
     search = replace(some, goal=plain, report=None)
     try:
-        found = search.run([quarter], batches)
+        quarter_plans = search.run([quarter], batches)
     except (OOMError, ParallelismError):
         return None
-    against = compared(found.row(0), best)
+    against = compared(quarter_plans.row(0), best)
     if 1 / (1 + against.loss) < 1 - within:
         return None
     return Alternative(
         lever="devices",
         value=quarter.total_accelerators,
-        configuration=found.configuration(0),
+        configuration=quarter_plans.configuration(0),
         loss=against.loss,
         words=against.words,
     )
@@ -402,7 +409,7 @@ def _several(name: str, value: Any) -> list[Any]:
         )
     if not values:
         raise ConfigError(f"{name} is empty: give one or more values", argument=name)
-    found = [kind.admit(name, item) for item in values]
+    options = [kind.admit(name, item) for item in values]
     if name in ("schedule", "recompute"):
-        return [item.name for item in found]
+        return [item.name for item in options]
     return [item.item() if hasattr(item, "item") else item for item in values]

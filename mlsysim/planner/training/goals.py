@@ -108,23 +108,23 @@ class Goal:
         return answer
 
     def columns(
-        self, fleet: Fleet, found: Sweep, model: TransformerModel, precision: Any
+        self, fleet: Fleet, answers: Sweep, model: TransformerModel, precision: Any
     ) -> dict[str, Column]:
         """Return the goal's columns for feasible rows."""
-        rate = np.asarray(found["token_throughput"].to("token/s").magnitude)
+        rate = np.asarray(answers["token_throughput"].to("token/s").magnitude)
         columns = {"time_per_token": Column(1e6 / rate, "us")}
         if self.name == "fewest_devices":
             columns["devices"] = Column(np.full(len(rate), fleet.total_accelerators))
-        kept = self.reliability(fleet, model, precision)
-        if kept is not None:
-            columns["goodput"] = Column(np.full(len(rate), kept.goodput))
-        progress = rate * (1.0 if kept is None else kept.goodput)
+        reliability = self.reliability(fleet, model, precision)
+        if reliability is not None:
+            columns["goodput"] = Column(np.full(len(rate), reliability.goodput))
+        progress = rate * (1.0 if reliability is None else reliability.goodput)
         days = (self._tokens or MILLION) / progress / 86_400
         if self._tokens is not None:
             columns["training_time"] = Column(days, "day")
         counted = {"cost": self._cost, "carbon": self._carbon}.get(self.name)
         if counted is not None:
-            values, unit = counted(fleet, found, days)
+            values, unit = counted(fleet, answers, days)
             per = "" if self._tokens is not None else "/Mtoken"
             columns[self.name] = Column(values, unit + per)
         return columns
@@ -154,12 +154,12 @@ class Goal:
         table = sweep(EconomicsSolver, how="zip", fleet=fleet, **axes, **more)
         return np.asarray(table[price.column].to("USD").magnitude)
 
-    def _cost(self, fleet: Fleet, found: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
-        drawn = np.asarray(found["power_utilization"], dtype=float)
+    def _cost(self, fleet: Fleet, answers: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
+        drawn = np.asarray(answers["power_utilization"], dtype=float)
         return self.cost(fleet, days, drawn), "USD"
 
-    def _carbon(self, fleet: Fleet, found: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
-        drawn = _drawn(fleet, np.asarray(found["power_utilization"], dtype=float))
+    def _carbon(self, fleet: Fleet, answers: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
+        drawn = _drawn(fleet, np.asarray(answers["power_utilization"], dtype=float))
         axes: dict[str, Any] = {"duration_days": days, "utilization": drawn}
         table = sweep(SustainabilitySolver, how="zip", fleet=fleet, datacenter=self._place, **axes)
         every = np.asarray(table["total_carbon"].to("kg").magnitude)

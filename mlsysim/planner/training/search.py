@@ -189,7 +189,7 @@ class Search:
             every = max(total, before + len(block["tp_size"]))
             more["progress"] = lambda done, _: report(before + done, every)
         # Levers that are not searched may be incompatible with some layouts.
-        found = sweep(
+        answers = sweep(
             DistributedSolver,
             how="zip",
             invalid="mark",
@@ -199,18 +199,18 @@ class Search:
             **axes,
             **more,
         )
-        self.searched += len(found)
-        valid = np.asarray(found["valid"], dtype=bool)
-        memory = np.asarray(found["memory"].to("byte").magnitude)
-        fits = np.asarray(found["feasible"], dtype=bool)
+        self.searched += len(answers)
+        valid = np.asarray(answers["valid"], dtype=bool)
+        memory = np.asarray(answers["memory"].to("byte").magnitude)
+        fits = np.asarray(answers["feasible"], dtype=bool)
         held = shared["fleet"].node.accelerator.memory
         capacity = (held.capacity if held.reported is None else held.reported).to("byte").magnitude
         limit = capacity - self.reserve(capacity)
         room = memory <= limit
         stated = self.exchange.get("exchange_overlap") is not None
-        second = 0.0 if stated else _second_microbatch(shared, found)
+        second = 0.0 if stated else _second_microbatch(shared, answers)
         runs = fits & (memory + second <= limit)
-        rates = np.asarray(found["token_throughput"].to("token/s").magnitude)
+        rates = np.asarray(answers["token_throughput"].to("token/s").magnitude)
         if (tight := fits & ~room).any():
             self.tight += int(tight.sum())
             self.tight_rate = max(self.tight_rate, float(rates[tight].max()))
@@ -225,30 +225,30 @@ class Search:
         misses["memory"], misses["rate"] = memory[lacking], rates[lacking]
         self.failed.append((shared, misses))
         if runs.any():
-            self._parts.append(self._columns(shared, found.where(runs)))
+            self._parts.append(self._columns(shared, answers.where(runs)))
             job = (shared["fleet"].name, shared["batch_size"])
             self._rates[job] = max(self._rates.get(job, 0.0), float(rates[runs].max()))
         return runs | crowded
 
-    def _columns(self, shared: dict[str, Any], found: Sweep) -> dict[str, Column]:
-        size = len(found)
+    def _columns(self, shared: dict[str, Any], answers: Sweep) -> dict[str, Column]:
+        size = len(answers)
         known = {"fleet": shared["fleet"].name, **{n: v for n, v in shared.items() if n != "fleet"}}
         absent = {"exchange_overlap": math.nan, "expert_nodes": math.nan, "dispatch_precision": ""}
         columns = {
             n: Column(np.full(size, absent[n] if v is None else v)) for n, v in known.items()
         }
         for name in (*_SHOWN, *_ANSWERS):
-            if name in found.columns and name not in EXCHANGE:
-                values = found[name]
-                unit = found.units.get(name, "")
+            if name in answers.columns and name not in EXCHANGE:
+                values = answers[name]
+                unit = answers.units.get(name, "")
                 plain = np.asarray(getattr(values, "magnitude", values))
                 columns[name] = Column(plain.astype(int) if name in _WHOLE else plain, unit)
-        if "expert_nodes" in found.columns:
-            columns["expert_nodes"] = Column(np.asarray(found["expert_nodes"], dtype=float))
+        if "expert_nodes" in answers.columns:
+            columns["expert_nodes"] = Column(np.asarray(answers["expert_nodes"], dtype=float))
         crosses = crossing_nodes(columns["tp_size"].values, shared["fleet"])
         return {
             **columns,
-            **self.goal.columns(shared["fleet"], found, self.model, self.fixed["precision"]),
+            **self.goal.columns(shared["fleet"], answers, self.model, self.fixed["precision"]),
             "crosses": Column(crosses),
         }
 
@@ -281,9 +281,9 @@ class Search:
             n: int(v[row]) for n, v in block.items() if n in (*LEVERS, *EXCHANGE)
         }
         lean = DistributedSolver.solve(**self.fixed, **shared, **axes)
-        kept = self.reserve(lean.memory_capacity.to("byte").magnitude)
-        reserve = format_number(Q_(kept, "byte").to("GB"))
-        reserved = f", and {reserve} must stay free" if kept else ""
+        spare = self.reserve(lean.memory_capacity.to("byte").magnitude)
+        reserve = format_number(Q_(spare, "byte").to("GB"))
+        reserved = f", and {reserve} must stay free" if spare else ""
         spare = lean.memory_capacity - lean.memory
         way_out = (
             f"reserve at most {format_number(spare)} (memory_reserve)"
@@ -300,7 +300,7 @@ class Search:
         )
 
 
-def _second_microbatch(shared: Mapping[str, Any], found: Sweep) -> Any:
+def _second_microbatch(shared: Mapping[str, Any], answers: Sweep) -> Any:
     """Return the activations of one more microbatch in flight, where exchanges overlap with it.
 
     In an interleaved pipeline it is one more chunk of those that the first stage holds. The
@@ -308,9 +308,9 @@ def _second_microbatch(shared: Mapping[str, Any], found: Sweep) -> Any:
     """
     if not shared.get("exchange_overlap") or SCHEDULES[shared["schedule"]].bidirectional:
         return 0.0
-    stages, chunks = (np.asarray(found[name]) for name in ("pp_size", "virtual_stages"))
+    stages, chunks = (np.asarray(answers[name]) for name in ("pp_size", "virtual_stages"))
     in_flight = 2 * (stages - 1) + (chunks - 1) * stages + 1
-    return np.asarray(found["activation_memory"].to("byte").magnitude) / in_flight
+    return np.asarray(answers["activation_memory"].to("byte").magnitude) / in_flight
 
 
 def crossing_nodes(tp_size: Any, fleet: Fleet) -> Any:

@@ -231,8 +231,8 @@ def _crossed(rows: Rows, name: str, values: Sequence[int]) -> Rows:
     if not rows:
         return {name: np.asarray(values, dtype=np.int64)}
     size = len(next(iter(rows.values())))
-    found = {n: np.repeat(v, len(values)) for n, v in rows.items()}
-    return found | {name: np.tile(np.asarray(values, dtype=np.int64), size)}
+    repeated = {n: np.repeat(v, len(values)) for n, v in rows.items()}
+    return repeated | {name: np.tile(np.asarray(values, dtype=np.int64), size)}
 
 
 def masked(rows: Rows, mask: Any) -> Rows:
@@ -253,9 +253,9 @@ def _agree(
     if name == "ep_size":
         spread = (r["ep_size"] == 1) | (devices % (r["pp_size"] * r["ep_size"]) == 0)
         return spread & (model.experts % r["ep_size"] == 0)
-    own = batch_size * split // devices
+    sequences = batch_size * split // devices
     if name == "microbatch_count":
-        return own % r["microbatch_count"] == 0
+        return sequences % r["microbatch_count"] == 0
     chunks = r["pp_size"] * r["virtual_stages"]
     even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
     full = r["microbatch_count"] % r["pp_size"] == 0
