@@ -16,15 +16,16 @@ from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.core.fields import priors, record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import plain, slopes
+from mlsysim.core.numeric import erf
 from mlsysim.core.types import Machine, Software
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.planner.sensitivities.questions import Question, question_of
 from mlsysim.planner.sensitivities.targets import crossing
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
-__all__ = ["Odds", "odds", "odds_between"]
+__all__ = ["BAND_WIDTH", "Odds", "normal", "odds", "odds_between"]
 
-_BAND = 2 * 1.2816
+BAND_WIDTH = 2 * 1.2816
 """Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 _FARTHEST = 3.0
 """Factor by which a number may change for a choice to hinge on it."""
@@ -150,7 +151,7 @@ def odds_between(first: Mapping[str, Any], second: Mapping[str, Any]) -> Odds:
     if width is not None and own > 0:
         scale = width / own
         spread = scale * math.hypot(*(_doubt(name) * changes[name] for name in constants))
-        probability = _normal(margin, spread)
+        probability = _probability(margin, spread)
     hinge, flips, way = _hinge(ours, theirs, margin, changes)
     lacking = _lacking(first, second)
     notes = lacking if probability is not None else (*lacking, _without_band(ours))
@@ -166,10 +167,15 @@ def odds_between(first: Mapping[str, Any], second: Mapping[str, Any]) -> Odds:
     )
 
 
-def _normal(margin: float, spread: float) -> float:
+def _probability(margin: float, spread: float) -> float:
     if spread == 0:
         return 0.5 if margin == 0 else float(margin > 0)
-    return 0.5 * (1 + math.erf(margin / spread / math.sqrt(2)))
+    return float(normal(margin / spread))
+
+
+def normal(score: Any) -> Any:
+    """Return the probability that a normal variable is below a score."""
+    return (1 + erf(score / math.sqrt(2))) / 2
 
 
 def _elasticities(question: Question) -> dict[str, float]:
@@ -197,7 +203,7 @@ def _band_width(question: Question) -> float | None:
     """Return the standard deviation of the logarithm of a step time, from its band."""
     out = question.outputs()
     low, high = (float(out.get(f"step_latency_{edge}", math.nan)) for edge in ("low", "high"))
-    return math.log(high / low) / _BAND if 0 < low < high else None
+    return math.log(high / low) / BAND_WIDTH if 0 < low < high else None
 
 
 def _difference(ours: Question, theirs: Question) -> float | None:

@@ -19,16 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.numeric import erf
 from mlsysim.core.table import Column, Table
+from mlsysim.planner.sensitivities.certainty import BAND_WIDTH, normal
 from mlsysim.solvers.traffic.bands import law_edges
 
 __all__ = ["LEVELS", "LogError", "certainty", "edges", "keeping", "reached", "wins"]
 
 LEVELS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of keeping the limits for which an answer states the cost."""
-_BAND = 2 * 1.2816
-"""Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,10 @@ class LogError:
         """
         low, high = (getattr(calibration, f"{quantity}_band_{edge}") for edge in ("low", "high"))
         if low is not None and high is not None:
-            return cls(math.log(low * high) / 2, math.log(high / low) / _BAND)
+            return cls(math.log(low * high) / 2, math.log(high / low) / BAND_WIDTH)
         if calibration is unmeasured:
             return cls(0.0, math.nan)
         return cls(0.0, cls.of(unmeasured, quantity, unmeasured).deviation)
-
-
-def _normal(score: Any) -> Any:
-    """Return the probability that a normal variable is below a score."""
-    return (1 + erf(score / math.sqrt(2))) / 2
 
 
 def keeping(
@@ -76,12 +69,12 @@ def keeping(
         for name, limit in limits.items():
             if name.startswith("ttft") == first:
                 low, high = (np.log(edge) for edge in law_edges(name, load))
-                width = np.hypot(deviation, (high - low) / _BAND)
+                width = np.hypot(deviation, (high - low) / BAND_WIDTH)
                 scores.append(
                     (np.log(1e3 * limit / columns[name]) - mean - (low + high) / 2) / width
                 )
         if scores:
-            probability = probability * _normal(np.min(scores, axis=0))
+            probability = probability * normal(np.min(scores, axis=0))
     return probability
 
 
@@ -94,7 +87,7 @@ def _enough(load: NDArray[Any], mean: NDArray[Any], deviation: NDArray[Any]) -> 
 def edges(log_errors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the edges of the bands of measured over predicted values, row by row."""
     mean, deviation = log_errors.T
-    return np.exp(mean - _BAND / 2 * deviation), np.exp(mean + _BAND / 2 * deviation)
+    return np.exp(mean - BAND_WIDTH / 2 * deviation), np.exp(mean + BAND_WIDTH / 2 * deviation)
 
 
 def certainty(
@@ -137,4 +130,4 @@ def reached(wanted: float, highest: float) -> float:
 def wins(value: float, other: float, log_error: NDArray[Any], other_error: NDArray[Any]) -> float:
     """Return the probability that a predicted value is really below another one."""
     margin = math.log(other / value) + other_error[0] - log_error[0]
-    return float(_normal(margin / math.hypot(log_error[1], other_error[1])))
+    return float(normal(margin / math.hypot(log_error[1], other_error[1])))

@@ -21,11 +21,7 @@ _UNITS = dict.fromkeys(
     "token/s",
 )
 _DEFAULTS = {
-    kind: {
-        name: item.default
-        for name, item in inspect.signature(KINDS[kind].solve).parameters.items()
-        if item.default is not inspect.Parameter.empty
-    }
+    kind: {n: v for n, v in KINDS[kind].defaults.items() if v is not inspect.Parameter.empty}
     for kind in ("serving", "disaggregated")
 }
 _COLUMNS = (

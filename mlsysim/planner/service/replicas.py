@@ -216,58 +216,58 @@ def capacity(
     _check_pool(role, limits, prices)
     length = _usual_part(day) if slot is None else _seconds("slot", slot)
     starting = _START_UP if start_up is None else _seconds("start_up", start_up, zero=True)
-    least = Portion(optional=True).admit("confidence", confidence)
+    wanted = Portion(optional=True).admit("confidence", confidence)
     rates = _rates(day, traffic, length)
     parts = _DAY / (length * len(rates))
     given = {"model": model, "hardware": hardware, **traffic.arguments(), **shared}
     if role == "decode" and "cached_share" not in shared:
         given.pop("cached_share", None)  # of the traffic: the other pool caches prefixes
-    one, kept, count, constants = _rate_of_one(given, traffic, limits, least)
+    rate, probability, device_count, constants = _rate_of_one(given, traffic, limits, wanted)
     device = device_of(hardware)
 
-    needed = np.ceil(np.round(rates / one, 9)).astype(int)
-    running = _started(needed, starting / length)
+    replicas = np.ceil(np.round(rates / rate, 9)).astype(int)
+    running = _started(replicas, starting / length)
     # A replica that starts several parts of the day ahead is paid for in those parts.
     starting = starting if starting < length else 0.0
-    paid = _paid(running, length, starting)
-    rent = price_of(device, rental_price) * count
+    paid_time = _paid(running, length, starting)
+    rent = price_of(device, rental_price) * device_count
     costs, reserved = {}, None
     if not math.isnan(rent):
-        costs["on_demand"] = rent * paid * parts
+        costs["on_demand"] = rent * paid_time * parts
     if reserved_price is not None:
-        price = count * _price("reserved_price", reserved_price)
-        costs["reserved"] = price * needed.max() * _DAY
+        price = device_count * _price("reserved_price", reserved_price)
+        costs["reserved"] = price * replicas.max() * _DAY
         if not math.isnan(rent):
             reserved, costs["mixed"] = _mixed(running, price, rent, length, starting, parts)
-    own = _own_price(hardware)
-    if not math.isnan(own):
-        costs["owned"] = own * count * needed.max() * _DAY
+    ownership = _own_price(hardware)
+    if not math.isnan(ownership):
+        costs["owned"] = ownership * device_count * replicas.max() * _DAY
     api = _api(api_input_price, api_output_price, traffic)
-    even = None
-    if not math.isnan(api) and not math.isnan(rent) and rent / api <= one:
-        even = Q_(rent / api, "1/s")
+    break_even = None
+    if not math.isnan(api) and not math.isnan(rent) and rent / api <= rate:
+        break_even = Q_(rent / api, "1/s")
     plan: dict[str, Any] = {
-        "rate_per_replica": Q_(one, "1/s"),
-        "keeps_limits": kept,
-        "outside": OpenLoopSolver.solve(**given | {"arrival_rate": one}).outside,
+        "rate_per_replica": Q_(rate, "1/s"),
+        "keeps_limits": probability,
+        "outside": OpenLoopSolver.solve(**given | {"arrival_rate": rate}).outside,
         "slots": Table(
             {
                 "start": Column(np.arange(len(rates)) * length / 3600, "h"),
                 "arrival_rate": Column(rates, "1/s"),
-                "replicas": Column(needed),
+                "replicas": Column(replicas),
                 "running": Column(running),
-                "devices": Column(running * count),
-                "load": Column(rates / (np.maximum(running, 1) * one)),
+                "devices": Column(running * device_count),
+                "load": Column(rates / (np.maximum(running, 1) * rate)),
             },
             limit=None,
         ),
-        "peak": int(needed.max()),
+        "peak": int(replicas.max()),
         "costs": {name: Q_(float(cost), "USD") for name, cost in costs.items()},
         "reserved_replicas": reserved,
         "api_cost": None
         if math.isnan(api)
         else Q_(float(api * rates.sum() * length * parts), "USD"),
-        "break_even": even,
+        "break_even": break_even,
     }
     steady = traffic.arguments() if day is None else {**traffic.arguments(), "arrival_rate": None}
     words = "\n".join(
@@ -275,8 +275,8 @@ def capacity(
             f"Traffic: {traffic_words({n: v for n, v in steady.items() if v is not None})}",
             *equal_lengths(steady),
             *([without_runs(device.name)] if constants == UNMEASURED else []),
-            *_unsure(least, kept),
-            _words(plan, count, api=api, rent=rent),
+            *_unsure(wanted, probability),
+            _words(plan, device_count, api=api, rent=rent),
             f"price of {device.name}: {price_words(device, rental_price)}",
         ]
     )

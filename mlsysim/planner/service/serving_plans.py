@@ -101,8 +101,8 @@ class ServingTable(Table):
             If there is no such row, or it has no engine of this role.
         """
         row = self.row(index)
-        apart = row.get("pools") == "separate"
-        known = ("", "prefill", "decode") if apart else ("", "both")
+        two_pools = row.get("pools") == "separate"
+        known = ("", "prefill", "decode") if two_pools else ("", "both")
         if role not in known:
             raise ConfigError(
                 f"role = {shown(role)} is not one of plan {index}: choose one of "
@@ -116,7 +116,7 @@ class ServingTable(Table):
             replicas = row["prefill_replicas"]
         levers |= {name: self._nouns[levers[name]] for name in ("hardware", "calibration")}
         rate = self._fixed["arrival_rate"] / replicas
-        if apart:
+        if two_pools:
             levers["role"] = role or "decode"
         return applied({**self._fixed, **levers, "arrival_rate": rate})
 
@@ -380,20 +380,21 @@ class ServingPlan:
 
     def __str__(self) -> str:
         best = self.best
-        apart = best.get("pools") == "separate"
+        two_pools = best.get("pools") == "separate"
         used = dict.fromkeys(
-            self.plans.devices[best[name]] for name in ("hardware", "prefill_hardware")[: 1 + apart]
+            self.plans.devices[best[name]]
+            for name in ("hardware", "prefill_hardware")[: 1 + two_pools]
         )
         lines = [
             f"Traffic: {traffic_words(self.plans._traffic)}",
-            f"{best['devices']} x {' and '.join(used)}: {self._counted(apart)}",
+            f"{best['devices']} x {' and '.join(used)}: {self._counted(two_pools)}",
             *self._odds(),
             *(f"this probability is not reliable: {way}" for way in self.outside),
             *self._order(),
             *self.remarks,
-            f"{'decode: ' * apart}{_engine(best)}, keys and values in {best['kv_precision']}, at "
-            f"most {best['batch_limit']} sequences",
-            *([f"prefill: {_engine(best, 'prefill_')}"] if apart else []),
+            f"{'decode: ' * two_pools}{_engine(best)}, keys and values in {best['kv_precision']}, "
+            f"at most {best['batch_limit']} sequences",
+            *([f"prefill: {_engine(best, 'prefill_')}"] if two_pools else []),
             *(f"price of {name}: {price}" for name, price in self.prices.items()),
             *(
                 f"{name}: {format_number(best[name])}"
@@ -409,9 +410,9 @@ class ServingPlan:
         ]
         return "\n".join([*map(printable, dict.fromkeys(lines)), "", str(self.alternatives)])
 
-    def _counted(self, apart: bool) -> str:
+    def _counted(self, two_pools: bool) -> str:
         """Return the engines and servers of the best plan, in words."""
-        pools = {"prefill_": " for prefill", "": " for decode"} if apart else {"": ""}
+        pools = {"prefill_": " for prefill", "": " for decode"} if two_pools else {"": ""}
         engines = " and ".join(
             f"{_several(self.best[f'{prefix}replicas'], 'engine')} of "
             f"{_several(_engine_size(self.best, prefix), 'device')}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsysim.core.calls import expects
 from mlsysim.core.errors import ConfigError, InfeasibleError, shown
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import (
@@ -68,6 +69,7 @@ _PRECISION = "bf16"
 _GOAL = arguments.Choice(options=dict(zip(SERVING_GOALS, SERVING_GOALS, strict=True)))
 _MOST_DEVICES = arguments.Whole(maximum=100_000)
 _CONFIDENCE = arguments.Portion(optional=True)
+_BATCH_LIMIT = arguments.Whole()
 _ENGINE = arguments.Choice(options=dict(zip(ENGINES, ENGINES, strict=True)))
 _LINK = arguments.Noun(kinds=(NetworkFabric,), hint="Systems.Fabrics.InfiniBand_NDR", optional=True)
 PRICE = arguments.Amount(unit="USD/h", zero=True)
@@ -79,6 +81,7 @@ _EQUAL = 1e-9
 @composed(
     {"precision": _PRECISION, **dict.fromkeys((*SIZES, *FORMATS, "batch_limit", "cached_share"))}
 )
+@expects(model=TransformerModel, traffic=Traffic)
 def plan_serving(
     model: TransformerModel,
     traffic: Traffic,
@@ -178,8 +181,6 @@ def plan_serving(
     >>> plan.best["devices"], plan.best["tp_size"], plan.best["keeps_limits"] >= 0.8
     (16, 4, True)
     """
-    _check_kind("model", model, TransformerModel, "Models.Llama3_8B")
-    _check_kind("traffic", traffic, Traffic, "Traffic(arrival_rate=..., seq_len=..., ...)")
     _LINK.admit("transfer_link", transfer_link)
     _GOAL.admit("goal", goal)
     most_devices = _MOST_DEVICES.admit("most_devices", most_devices)
@@ -293,6 +294,10 @@ def _space(
     weights, caches = (
         listed(name, precision if levers[name] is None else levers[name], str) for name in FORMATS
     )
+    batches = [
+        _BATCH_LIMIT.admit("batch_limit", limit)
+        for limit in ([] if batch_limit is None else listed("batch_limit", batch_limit, int))
+    ]
     space = Choices(
         fixed={
             "model": model,
@@ -306,30 +311,11 @@ def _space(
         sizes=sizes,
         weights=weights,
         caches=caches,
-        limits=None if batch_limit is None else _batches(batch_limit),
+        limits=batches or None,
         prices=rental_price,
     )
     _check_prices(rental_price, space.hardware)
     return space
-
-
-def _check_kind(name: str, value: Any, kind: type, hint: str) -> None:
-    if not isinstance(value, kind):
-        raise ConfigError(
-            f"{name} = {shown(value)} is not a {kind.__name__}: pass one such as {hint}",
-            argument=name,
-        )
-
-
-def _batches(value: Any) -> list[int]:
-    """Return the numbers of sequences to choose from."""
-    limits = listed("batch_limit", value, int)
-    if min(limits) < 1:
-        raise ConfigError(
-            f"batch_limit = {min(limits)} is out of range: give whole numbers of 1 or more",
-            argument="batch_limit",
-        )
-    return limits
 
 
 def _check_drafts(choices: Sequence[int] | None, accepted: float | None) -> None:
