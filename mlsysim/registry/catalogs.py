@@ -6,6 +6,7 @@
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Calibration,
+    FixedShapeModel,
     GridProfile,
     LinkCalibration,
     Machine,
@@ -39,6 +40,8 @@ __all__ = [
     "ProductCalibrations",
     "Regions",
     "ServingCalibrations",
+    "Tiny",
+    "Vision",
 ]
 
 
@@ -177,3 +180,11 @@ class MPT(Catalog, rows=table("mpt.csv", TransformerModel)):
 
     The published MPT-7B and MPT-30B have neither, so they are slightly smaller than these rows.
     """
+
+
+class Vision(Catalog, rows=table("vision.csv", FixedShapeModel)):
+    """Convolutional networks for images."""
+
+
+class Tiny(Catalog, rows=table("tiny.csv", FixedShapeModel)):
+    """Networks for microcontrollers."""

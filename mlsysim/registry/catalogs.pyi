@@ -5,6 +5,7 @@ from typing import ClassVar
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Calibration,
+    FixedShapeModel,
     GridProfile,
     LinkCalibration,
     Machine,
@@ -36,6 +37,8 @@ __all__ = [
     "ProductCalibrations",
     "Regions",
     "ServingCalibrations",
+    "Tiny",
+    "Vision",
 ]
 
 class Fabrics(Catalog):
@@ -644,3 +647,25 @@ class MPT(Catalog):
     """Configuration mpt-30b.yaml."""
     MPT_70B: ClassVar[TransformerModel]
     """Configuration mpt-70b.yaml."""
+
+class Vision(Catalog):
+    ResNet50: ClassVar[FixedShapeModel]
+    """ResNet-50 (v1.5) for 1,000 classes."""
+    MobileNetV2: ClassVar[FixedShapeModel]
+    """MobileNetV2 of width 1.0 for 1,000 classes."""
+    YOLOv8_Nano: ClassVar[FixedShapeModel]
+    """YOLOv8n, a detector for 80 classes."""
+    AlexNet: ClassVar[FixedShapeModel]
+    """AlexNet: most parameters are in linear layers, but most work is in convolutions."""
+
+class Tiny(Catalog):
+    DS_CNN: ClassVar[FixedShapeModel]
+    """Keyword spotting: one second of speech, 12 classes."""
+    WakeVision: ClassVar[FixedShapeModel]
+    """Person detection: is a person in the picture?"""
+    AnomalyDetector: ClassVar[FixedShapeModel]
+    """Machine sounds: an autoencoder that cannot reproduce unfamiliar sounds."""
+    ResNet8: ClassVar[FixedShapeModel]
+    """Image classification: small pictures, ten classes (CIFAR-10)."""
+    MobileNetV1_Quarter: ClassVar[FixedShapeModel]
+    """Visual wake words: is a person in the picture?"""

@@ -101,7 +101,7 @@ def _column(file: str, title: str, kind: type[Any]) -> _Column:
         return _Column(name, unit, "number")
     if str(known[name].type).startswith("bool"):
         return _Column(name, "", "switch")
-    if str(known[name].type).startswith("tuple[float"):
+    if str(known[name].type).startswith(("tuple[float", "tuple[int")):
         return _Column(name, "", "numbers")
     return _Column(name, "", "name" if known[name].default is MISSING else "text")
 

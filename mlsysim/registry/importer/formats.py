@@ -12,17 +12,20 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Experts, Formats, LatentAttention, LinearAttention, Source
 from mlsysim.registry.importer.layers import Part
 from mlsysim.registry.importer.readers import Reader
+from mlsysim.registry.tables import read_toml
 
 __all__ = ["dtype_of", "read_formats"]
 
-_DTYPES = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "float": "fp32",
-    "float64": "fp64",
-}
+_TABLE = read_toml("architectures.toml")["formats"]
+
+
+def _formats_of(group: str) -> Mapping[str, str]:
+    """Return the formats of a group of the table, by the names that files have for them."""
+    return {name: kind for kind, names in _TABLE[group].items() for name in names}
+
+
+_DTYPES, _ALGORITHMS, _QUARK = (_formats_of(group) for group in ("types", "algorithms", "quark"))
+_EXCEPTIONS: tuple[str, ...] = tuple(_TABLE["exceptions"])
 # Names that the products of a part have in published networks.
 _ATTENTION = ("self_attn.q_proj", "self_attn.o_proj")
 _LATENT = ("self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj")
@@ -33,27 +36,10 @@ _PARTS = ("attention", "feed_forward", "experts")
 _PREFIXES = ("model.language_model", "language_model.model", "backbone")
 _MOST_PATTERNS = 500
 _WIDTHS = {("float", 8): "fp8", ("int", 8): "int8", ("int", 4): "int4", ("float", 4): "fp4"}
-_ALGORITHMS = {
-    **dict.fromkeys(("NVFP4", "NVFP4_AWQ", "W4A16_NVFP4", "W4A8_NVFP4_FP8"), "fp4"),
-    **dict.fromkeys(("MXFP4", "W4A16_MXFP4", "W4A8_MXFP4_FP8", "W4A8_MXFP4_MXFP8"), "mxfp4"),
-    **dict.fromkeys(
-        ("FP8", "FP8_PB_WO", "FP8_BLOCK_SCALES", "FP8_PER_CHANNEL_PER_TOKEN", "MXFP8"), "fp8"
-    ),
-    **dict.fromkeys(("INT8", "INT8_SQ", "W8A16", "W8A16_GPTQ", "W8A8_SQ_PER_CHANNEL"), "int8"),
-    **dict.fromkeys(("INT4_AWQ", "W4A16", "W4A16_AWQ", "W4A16_GPTQ", "W4A8_AWQ"), "int4"),
-}
 _FOUR_BITS = (
     "4 bits of bitsandbytes have a scale in fp32 for 64 weights, as many bytes as fp4 here, or one "
     "in 8 bits if these are quantized too, within 1% of int4"
 )
-_QUARK = {
-    "fp8_e4m3": "fp8",
-    "int8": "int8",
-    "uint8": "int8",
-    "int4": "int4",
-    "uint4": "int4",
-    "fp4": "mxfp4",
-}
 _WAY_OUT = "remove quantization_config, and pass the precision to the solver"
 
 
@@ -248,16 +234,6 @@ def _mixed(found: Mapping[str, Any], groups: list[_Group], module: str, title: s
                 algorithm = str(entry.get("quant_algo", "")).upper()
                 return _known(_ALGORITHMS.get(algorithm), f"quant_algo {algorithm}", title)
     return None
-
-
-_EXCEPTIONS = (
-    "ignore",
-    "modules_to_not_convert",
-    "exclude_modules",
-    "ignored_layers",
-    "llm_int8_skip_modules",
-    "exclude",
-)
 
 
 class _Modules:

@@ -19,6 +19,7 @@ from mlsysim.core.types import (
 )
 from mlsysim.registry.importer.keys import Keys
 from mlsysim.registry.importer.readers import Reader
+from mlsysim.registry.tables import read_toml
 
 __all__ = ["Part", "parts"]
 
@@ -33,21 +34,7 @@ class Part:
     parallel_attention: LinearAttention | None = None
 
 
-_KINDS = {
-    "full_attention": "full",
-    "attention": "full",
-    "global": "full",
-    "sliding_attention": "sliding",
-    "local": "sliding",
-    "chunked_attention": "chunked",
-    "linear_attention": "linear",
-    "indexed_attention": "indexed",
-    "deepseek_sparse_attention": "full",
-    "mamba": "linear",
-    "conv": "linear",
-    "mlp": "mlp",
-    "moe": "moe",
-}
+_KINDS: Mapping[str, str] = read_toml("architectures.toml")["layer_types"]
 
 
 def parts(keys: Keys, reader: Reader) -> list[Part]:

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any
 
 from mlsysim.core.types import TransformerModel
-from mlsysim.registry.catalogs import MPT, Megatron
+from mlsysim.registry import catalogs
 from mlsysim.registry.models import (
     gemma,
     language,
@@ -23,8 +23,6 @@ from mlsysim.registry.models import (
     open_models,
     qwen,
     recommendation,
-    tiny,
-    vision,
 )
 
 __all__ = ["Models"]
@@ -38,10 +36,10 @@ class Models(
     nemotron.Nemotron,
     mistral.Mistral,
     open_models.OpenModels,
-    Megatron,
-    MPT,
-    vision.Vision,
-    tiny.Tiny,
+    catalogs.Megatron,
+    catalogs.MPT,
+    catalogs.Vision,
+    catalogs.Tiny,
     recommendation.Recommendation,
 ):
     """All models: `Models.Llama3_8B` and `Models.Language.Llama3_8B` are the same object."""
@@ -53,10 +51,10 @@ class Models(
     Nemotron = nemotron.Nemotron
     Mistral = mistral.Mistral
     OpenModels = open_models.OpenModels
-    Megatron = Megatron
-    MPT = MPT
-    Vision = vision.Vision
-    Tiny = tiny.Tiny
+    Megatron = catalogs.Megatron
+    MPT = catalogs.MPT
+    Vision = catalogs.Vision
+    Tiny = catalogs.Tiny
     Recommendation = recommendation.Recommendation
 
     @staticmethod
