@@ -100,9 +100,9 @@ def _changes(run: Run) -> Iterator[dict[str, Any]]:
     The size of a microbatch stays the same, so if a lever changes, the number of microbatches
     follows.
     """
-    given, fleet = run.arguments, run.arguments["fleet"]
-    count, batch, tp = given["microbatch_count"], given["batch_size"], given["tp_size"]
-    seq_len = int(run.admitted.seq_len)
+    i, fleet = run.admitted, run.arguments["fleet"]
+    count, batch, tp = int(i.microbatch_count), int(i.batch_size), int(i.tp_size)
+    seq_len = int(i.seq_len)
     for longer in (2, 4):
         yield {"seq_len": seq_len * longer}
         if seq_len % longer == 0:
@@ -119,5 +119,5 @@ def _changes(run: Run) -> Iterator[dict[str, Any]]:
         if nodes and (batch % 2 == 0 or nodes > fleet.count):
             yield {"nodes": nodes, "batch_size": scaled}
     for name in _FORMATS:
-        if name != given["precision"]:
+        if name != i.precision.name:
             yield {"precision": name}

@@ -90,7 +90,7 @@ def test_units_are_known_and_si(name):
 def test_a_formula_names_its_reference(name):
     references = FORMULAS[name].documentation.references
     assert references
-    cites = re.search(r"\((19|20)\d\d\)|https://", references)
+    cites = re.search(r"@[a-z]\w+|\((19|20)\d\d\)", references)
     argues = references.startswith(
         ("Definition", "Counting", "Conservation", "Sum of", "Placement")
     )

@@ -94,9 +94,9 @@ class DistributedSolver(Solver[TrainingInputs, DistributedResult]):
         tokens, and the band holds for that software only. The default is Megatron-Core with none of
         its options: exchanges do not overlap with computation, and a token is sent to each of its
         experts separately, in the format of the residual stream. For DeepSeek-V3 on 2,048 H800,
-        this halves the throughput compared with `Calibrations.H800_HAI_LLM`, and the band excludes
-        what DeepSeek published. The result's `calibration` names the features that are off. Pass
-        the calibration of your software, or set `exchange_overlap`, `expert_nodes` and
+        this nearly halves the throughput compared with `Calibrations.H800_HAI_LLM`, and the band
+        excludes what DeepSeek published. The result's `calibration` names the features that are
+        off. Pass the calibration of your software, or set `exchange_overlap`, `expert_nodes` and
         `dispatch_precision`.
 
         Examples
