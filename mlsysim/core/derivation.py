@@ -40,8 +40,9 @@ class Step:
     value: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of the formula, or the terms of the line of arithmetic."""
-    parents: dict[str, Step | Input] = field(default_factory=dict)
-    """The step or input behind each argument, except literals in the model."""
+    parents: dict[str, Step | Input] = field(default_factory=dict, repr=False)
+    """The step or input behind each argument, except literals in the model. Not part of `repr`,
+    in which a step that several others use would appear once for each path to it."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Terms that are left out of a line of arithmetic because they are zero or one here."""
     line: str = ""

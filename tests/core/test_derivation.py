@@ -525,3 +525,8 @@ def test_a_model_that_fails_leaves_no_profiler_behind(answers, monkeypatch):
             answer.explain()
     assert sys.getprofile() is before
     assert str(answer.explain("mfu")) == str(answers["three ways"][2].explain("mfu"))
+
+
+def test_the_repr_of_a_step_does_not_repeat_the_steps_before_it():
+    derivation = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100).explain()
+    assert max(len(repr(step)) for step in derivation.steps) < 10_000
