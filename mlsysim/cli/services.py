@@ -43,7 +43,7 @@ _WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e":
 
 def _signature(name: str, function: Any) -> Signature:
     """Return a function's arguments, with those of its model, hardware, traffic and limits."""
-    own = Signature.of(function)
+    arguments = Signature.of(function)
     load = {n: _SOLVER.kinds[n] for n in ("model", "hardware", *_LOAD)}
     defaults = {n: _SOLVER.defaults[n] for n in load}
     defaults["arrival_rate"] = None  # a trace may contain it
@@ -56,9 +56,9 @@ def _signature(name: str, function: Any) -> Signature:
         notes[limit] = f"Limit of the {_WORDS[time]}, {part}."
     return Signature(
         name,
-        kinds={**load, **own.kinds, **_LIMITS},
-        defaults={**defaults, **own.defaults, **dict.fromkeys(_LIMITS)},
-        notes={**own.notes, **notes},
+        kinds={**load, **arguments.kinds, **_LIMITS},
+        defaults={**defaults, **arguments.defaults, **dict.fromkeys(_LIMITS)},
+        notes={**arguments.notes, **notes},
     )
 
 

@@ -51,7 +51,7 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
         differ. It can also be a path relative to the working directory: for a training calibration,
         of a YAML file made by `calibrate`; for a device or a server, of one that `load_hardware`
         reads; for a transformer, of a ``config.json``, of its directory (with a trailing ``/``) or
-        of a ``.gguf`` file. ``"L40S_Server:2"`` is a server of which two devices are used.
+        of a ``.gguf`` file. ``"L40S_Server:2"`` means two devices of a server.
     kinds
         Types that the row may have.
     label

@@ -45,9 +45,9 @@ def _highest(**limits: float) -> float:
     low, high = 0.0, _capacity()
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = _monday(middle)
-        kept = found.feasible and all(si(found[name]) <= most for name, most in limits.items())
-        low, high = (middle, high) if kept else (low, middle)
+        result = _monday(middle)
+        within = result.feasible and all(si(result[name]) <= most for name, most in limits.items())
+        low, high = (middle, high) if within else (low, middle)
     return low
 
 

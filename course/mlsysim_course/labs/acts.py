@@ -59,13 +59,13 @@ class Act:
     def blocks(self, full: State) -> list[Block]:
         """Return what the act shows for the values of all controls."""
         answer = full[self.prediction.id]
-        found = [heading(f"{self.id}_heading", 2, self.title), *self.opening()]
-        found.append(question(self.prediction, answer, self.explain))
+        blocks = [heading(f"{self.id}_heading", 2, self.title), *self.opening()]
+        blocks.append(question(self.prediction, answer, self.explain))
         if answer is None:
-            words = "Answer the question to unlock the instruments."
-            return [*found, locked(f"{self.id}_locked", words)]
+            how_to_unlock = "Answer the question to unlock the instruments."
+            return [*blocks, locked(f"{self.id}_locked", how_to_unlock)]
         reflection = question(self.reflection, full[self.reflection.id], self.reflect)
-        return [*found, *self.instruments(full), reflection]
+        return [*blocks, *self.instruments(full), reflection]
 
 
 @dataclass(frozen=True, kw_only=True)

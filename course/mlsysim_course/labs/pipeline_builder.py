@@ -194,14 +194,14 @@ def _timed(design: Pipeline) -> DistributedResult:
 def _change() -> str:
     """Return what changes from GPipe to 1F1B, the only true one of the options."""
     old, new = _played(replace(MAIL, schedule="gpipe")), _played(MAIL)
-    sooner = new.bubble_fraction < old.bubble_fraction
-    smaller = new.peak_activations[0] < old.peak_activations[0]
+    less_idle = new.bubble_fraction < old.bubble_fraction
+    less_memory = new.peak_activations[0] < old.peak_activations[0]
     return true_claim(
         {
-            "memory": smaller and not sooner,
-            "idle": sooner and not smaller,
-            "both": sooner and smaller,
-            "none": not sooner and not smaller,
+            "memory": less_memory and not less_idle,
+            "idle": less_idle and not less_memory,
+            "both": less_idle and less_memory,
+            "none": not less_idle and not less_memory,
         }
     )
 

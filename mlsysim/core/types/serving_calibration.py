@@ -83,9 +83,9 @@ class ServingCalibration(Banded, Rates):
     """Time of a layer in a prefill pass that does not depend on the length of prompts: launches
     without a graph, partly filled tiles."""
     prompt_parts: float = constant(usual=1.0, low=0.1, high=20, default=1.0, zero=True)
-    """Fixed time that experts, latent attention and indexers add to a layer of a prefill pass,
-    relative to what they add in a decode step, both as shares of a plain layer's. A decode step
-    replays a graph of kernels; a prefill pass launches them one by one."""
+    """Extra fixed time of a layer with experts, latent attention or an indexer in a prefill pass,
+    divided by its extra time in a decode step; both are shares of a plain layer's fixed time. A
+    decode step replays a graph of kernels; a prefill pass launches them one by one."""
     sequence_overhead: Quantity = constant(
         "us", usual=8.0, low=0.5, high=300, zero=True, scales="fixed overhead"
     )

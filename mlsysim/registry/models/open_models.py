@@ -134,8 +134,8 @@ class OpenModels(Catalog):
         ),
     )
     """128 experts, four per token, and a shared one. All layers but the first three attend to the
-    16 blocks of 128 tokens that an indexer selects. Its layers for multi-token prediction, of which
-    the file states both 1 and 7, are left out."""
+    16 blocks of 128 tokens that an indexer selects. The row leaves out the
+    layers for multi-token prediction: the file states both 1 and 7 of them."""
 
     OLMo2_7B = published("allenai/OLMo-2-1124-7B", name="OLMo 2 7B")
     """Every head has its own keys and values."""
