@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mlsysim.cli.formats import formatted, records, show
+from mlsysim.cli.formats import formatted, show
 from mlsysim_course.assign import assign as problem_sets
 from mlsysim_course.grading import grade as graded
 
@@ -38,5 +38,4 @@ def grade(folder: Path, form: str) -> None:
     has one row for each problem and each lab, and a total. Only answers are read from the files;
     everything else is computed again, and no notebook is run. Use `--format csv` for a spreadsheet.
     """
-    table = graded(folder)
-    show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
+    show(form, graded(folder))

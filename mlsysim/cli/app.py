@@ -11,36 +11,27 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 import mlsysim
 from mlsysim import validation
-from mlsysim.cli.formats import flat, formatted, print_json, records, show
+from mlsysim.cli.formats import flat, formatted, print_json, show
 from mlsysim.cli.group import BROKEN, FAILED, INTERRUPTED, NOT_KNOWN, Commands, NotWritten
 from mlsysim.cli.options import Names
 from mlsysim.cli.plans import advise, contrast, diagnose
 from mlsysim.cli.questions import explain, solve, sweep
 from mlsysim.cli.services import capacity, compare, serve_plan
-from mlsysim.cli.zoo import (
-    CATALOGS,
-    catalog_of,
-    joined,
-    listing,
-    overview,
-    row_details,
-    supported,
-)
-from mlsysim.core.errors import ConfigError, UnknownEntryError, shown, spelled
+from mlsysim.cli.zoo import support, zoo
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import PRECISIONS, Accelerator, Calibration, Workload
-from mlsysim.coverage import QUESTIONS, STATUSES
+from mlsysim.core.types import Calibration
 from mlsysim.registry.names import entries
 from mlsysim.scenario import Scenario, Scenarios
 from mlsysim.scenario.config import SimulationConfig
-from mlsysim.scenario.scorecard import FAIL, UNKNOWN, Scorecard, plain
+from mlsysim.scenario.scorecard import FAIL, UNKNOWN, Scorecard
 from mlsysim.scenario.scorecard import evaluate as evaluate_scenario
 from mlsysim.validation.columns import KINDS
 from mlsysim.validation.forecasts import read_forecasts, score
@@ -74,22 +65,10 @@ def app() -> None:
 
 
 for _command in (
-    solve,
-    explain,
-    sweep,
-    advise,
-    diagnose,
-    contrast,
-    serve_plan,
-    capacity,
-    compare,
+    *(zoo, support, solve, explain, sweep),
+    *(advise, diagnose, contrast, serve_plan, capacity, compare),
 ):
     app.add_command(_command)
-
-
-def _rows_named(ctx: click.Context) -> list[str]:
-    catalog = ctx.params.get("catalog")
-    return list(CATALOGS[catalog].names()) if catalog in CATALOGS else []
 
 
 class _File(Names):
@@ -104,85 +83,6 @@ class _File(Names):
 
 
 @app.command()
-@click.argument("catalog", required=False, type=Names(lambda _: CATALOGS))
-@click.argument("name", required=False, type=Names(_rows_named))
-@formatted
-def zoo(catalog: str | None, name: str | None, form: str) -> None:
-    """List the catalogs, the rows of one catalog, or one row with its sources.
-
-    CATALOG is hardware, models, systems, or infra. NAME is one of its rows, such as H100.
-    """
-    if catalog is None:
-        table = overview()
-        show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
-    elif name is None:
-        _show_catalog(form, dict(listing(catalog_of(catalog))))
-    else:
-        rows = catalog_of(catalog)
-        name = spelled(name, rows.names(), f"{rows.__name__} entry")
-        _show_row(form, name, row_details(rows[name]))
-
-
-@app.command()
-@click.option(
-    "--model",
-    type=Names(lambda _: entries(Workload)),
-    help="Models, or files such as ./config.json.",
-)
-@click.option("--device", type=Names(lambda _: entries(Accelerator)), help="Devices.")
-@click.option("--precision", type=Names(lambda _: PRECISIONS), help="Number formats.")
-@click.option("--question", type=Names(lambda _: QUESTIONS), help=f"Any of {', '.join(QUESTIONS)}.")
-@click.option("--status", type=Names(lambda _: STATUSES), help=f"Any of {', '.join(STATUSES)}.")
-@formatted
-def support(
-    model: str | None,
-    device: str | None,
-    precision: str | None,
-    question: str | None,
-    status: str | None,
-    form: str,
-) -> None:
-    """Show which models run on which devices, and which results have an error band.
-
-    Give --model, --device, or both. Each option also takes several names, separated by commas.
-    """
-    table = supported(model, device, precision, question, status)
-    show(form, text=table.__str__, data=lambda: list(records(table)), table=lambda: table)
-
-
-def _show_catalog(form: str, parts: dict[str, Table]) -> None:
-    show(
-        form,
-        text=lambda: "\n\n".join(f"{title}\n{table}" for title, table in parts.items()),
-        data=lambda: {title: list(records(table)) for title, table in parts.items()},
-        table=lambda: joined(parts),
-        markdown=lambda: "\n\n".join(
-            f"**{title}**\n\n{table._repr_markdown_()}" for title, table in parts.items()
-        ),
-    )
-
-
-def _show_row(form: str, name: str, details: list[dict[str, Any]]) -> None:
-    width = max(len(item["field"]) for item in details)
-    texts = [f"{'≈ ' if item['estimated'] else ''}{item['text']}" for item in details]
-    values = flat({item["field"]: item["value"] for item in details})
-    more = {key: Column([item[key] for item in details]) for key in ("estimated", "source")}
-    fields = Column([item["field"] for item in details])
-    show(
-        form,
-        text=lambda: "\n".join(
-            f"{item['field']:<{width}}  {text}  [{item['source']}]"
-            for item, text in zip(details, texts, strict=True)
-        ),
-        data=lambda: {"name": name, "fields": details},
-        table=lambda: Table({key: Column(values[key]) for key in values.columns} | more),
-        markdown=lambda: Table(
-            {"field": fields, "value": Column(texts), "source": more["source"]}, limit=None
-        )._repr_markdown_(),
-    )
-
-
-@app.command()
 @click.argument("file", metavar="FILE", type=_File(lambda _: Scenarios.names()))
 @formatted
 @click.pass_context
@@ -192,19 +92,13 @@ def evaluate(ctx: click.Context, file: str, form: str) -> None:
     FILE is a configuration in YAML or JSON, or the name of a built-in scenario.
     """
     card = evaluate_scenario(_scenario(file))
-    show(
-        form,
-        text=lambda: str(card),
-        data=card.to_dict,
-        table=lambda: _checks(card),
-        markdown=card._repr_markdown_,
-    )
+    show(form, card, table=lambda: _checks(card), markdown=card._repr_markdown_)
     ctx.exit({FAIL: BROKEN, UNKNOWN: NOT_KNOWN}.get(card.status, 0))
 
 
 def _checks(card: Scorecard) -> Table:
     """Return one row per check or figure, with numbers and units in separate columns."""
-    rows = [row for level in card.levels for row in (*level.checks, *level.figures)]
+    rows = [row for level in card.levels for row in level.rows]
     values = flat({index: plain(row.like_limit) for index, row in enumerate(rows)})
     limits = flat({index: plain(row.limit) for index, row in enumerate(rows)})
     columns = {
@@ -247,7 +141,7 @@ def validate(
     if output is not None:
         with _writing():
             report.to_csv(output)
-    show(form, text=lambda: str(report), data=report.to_dict, table=report.table)
+    show(form, report)
 
 
 @app.command()
@@ -263,8 +157,7 @@ def forecast(results: str | None, file: str | None, form: str) -> None:
 
     RESULTS is a CSV file with the columns id, value and unit.
     """
-    found = score(read_forecasts(file), [] if results is None else results)
-    show(form, text=lambda: str(found), data=found.to_dict, table=found.table)
+    show(form, score(read_forecasts(file), [] if results is None else results))
 
 
 @app.command()
@@ -284,11 +177,11 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
     """
     _check_output(file, output)
     name = Path(file if output is None else output).stem
-    found = mlsysim.calibrate(file, base=base, name=name)
+    calibration = mlsysim.calibrate(file, base=base, name=name)
     if output is not None:
         with _writing():
-            found.save(output)
-    show(form, text=lambda: str(found), data=found.to_dict, table=found.table)
+            calibration.save(output)
+    show(form, calibration)
 
 
 def _check_output(file: str, output: str | None) -> None:
@@ -324,8 +217,8 @@ def _same_file(one: str, other: str) -> bool:
 
 def _scenario(file: str) -> Scenario:
     if file in Scenarios:
-        found: Scenario = Scenarios[file]
-        return found
+        scenario: Scenario = Scenarios[file]
+        return scenario
     if not Path(file).suffix and not Path(file).exists():
         raise UnknownEntryError.build(file, "file or scenario", Scenarios.names())
     return SimulationConfig.from_file(file).scenario()

@@ -13,10 +13,10 @@ import click
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.files import UNPRINTABLE, inert, printable
+from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.scenario.scorecard import plain
 
-__all__ = ["MACHINE", "flat", "formatted", "print_json", "print_text", "records", "show"]
+__all__ = ["MACHINE", "attributes", "flat", "formatted", "print_json", "print_text", "show"]
 
 _FORMATS = ("table", "json", "csv", "md")
 MACHINE = ("json", "csv")
@@ -45,36 +45,37 @@ def formatted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def show(
     form: str,
+    answer: Any,
     *,
-    text: Callable[[], str],
-    data: Callable[[], Any],
-    table: Callable[[], Table],
+    text: Callable[[], str] | None = None,
+    data: Callable[[], Any] | None = None,
+    table: Callable[[], Table] | None = None,
     markdown: Callable[[], str] | None = None,
 ) -> None:
-    """Print a result in one of the formats.
+    """Print an answer in one of the formats.
 
-    Parameters
-    ----------
-    form
-        The format.
-    text
-        Composes readable text.
-    data
-        Composes plain data, for JSON.
-    table
-        Composes the table, for CSV.
-    markdown
-        Composes Markdown; `None` prints the table.
+    A table, or an answer with a `to_dict` and a `table`, needs no more. For other answers, the
+    functions compose readable text, plain data for JSON, the table for CSV, and Markdown. Without
+    `markdown`, Markdown has the table.
     """
+    if isinstance(answer, Table):
+        data, table = data or (lambda: plain(answer)), table or (lambda: answer)
     match form:
         case "json":
-            print_json(data())
+            print_json((data or answer.to_dict)())
         case "csv":
-            click.echo(_csv(table()), nl=False)
+            click.echo(_csv((table or answer.table)()), nl=False)
         case "md":
-            print_text(markdown() if markdown else table()._repr_markdown_())
+            print_text(markdown() if markdown else (table or answer.table)()._repr_markdown_())
         case _:
-            print_text(text())
+            print_text(text() if text else str(answer))
+
+
+def attributes(answer: Any, *names: str, **others: Any) -> dict[str, Any]:
+    """Return attributes of an answer as plain data, with other values for some of them."""
+    return {
+        name: plain(others[name] if name in others else getattr(answer, name)) for name in names
+    }
 
 
 def print_text(text: str) -> None:
@@ -87,21 +88,6 @@ def print_json(data: Any) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     # They can only be inside strings, where JSON has its own escapes.
     click.echo(UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
-
-
-def records(table: Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table as plain data; an amount is a value and a unit."""
-    units: dict[str, str] = {}  # formatting a unit takes longer than everything else
-    for row in table:
-        cells = {}
-        for name, value in row.items():
-            if not hasattr(value, "magnitude"):
-                cells[name] = plain(value)
-                continue
-            if name not in units:
-                units[name] = plain(value)["unit"]
-            cells[name] = {"value": plain(value.magnitude), "unit": units[name]}
-        yield cells
 
 
 def flat(data: Any) -> Table:

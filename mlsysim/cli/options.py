@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
-from mlsysim.cli.arguments import REQUIRED, Signature, example, flag
-from mlsysim.core.errors import ConfigError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, hint
 from mlsysim.core.types import (
     Accelerator,
     Calibration,
@@ -23,8 +24,8 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.registry.names import entries
-from mlsysim.scenario.files import read_file, refusal
-from mlsysim.scenario.names import fleet_text
+from mlsysim.scenario.files import read_file, refusal, scalar_of
+from mlsysim.scenario.names import fleet_text, read_argument
 from mlsysim.solvers.arguments import (
     Amount,
     Argument,
@@ -35,8 +36,127 @@ from mlsysim.solvers.arguments import (
     Switch,
     Whole,
 )
+from mlsysim.solvers.base import Solver
+from mlsysim.solvers.signatures import arguments_of, notes_of
 
-__all__ = ["Asking", "Names", "answer_fields", "choices"]
+__all__ = ["Asking", "Names", "Parameter", "Signature", "answer_fields", "choices", "signature_of"]
+
+REQUIRED = inspect.Parameter.empty
+"""Default of an argument that has none."""
+
+Words = Mapping[str, Iterable[str]]
+"""Texts given for each argument by the option with its name."""
+
+
+class Parameter(NamedTuple):
+    """An argument of a function."""
+
+    kind: Argument
+    default: Any
+    note: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arguments of a function, in its order, which errors call by this name."""
+
+    name: str
+    parameters: Mapping[str, Parameter]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], name: str = "") -> Signature:
+        """Read a function's signature and docstring. Arguments without a kind are left out."""
+        kinds, notes = arguments_of(function), notes_of(function)
+        parameters = {
+            key: Parameter(kinds[key], item.default, notes.get(key, ""))
+            for key, item in inspect.signature(function).parameters.items()
+            if key in kinds
+        }
+        return cls(name or function.__name__, parameters)
+
+    def read(self, words: Words, settings: Iterable[str], *, axes: bool = False) -> dict[str, Any]:
+        """Read the arguments of a call from the texts of options and of ``KEY=VALUE``.
+
+        With `axes`, values separated by commas become a list.
+
+        Raises
+        ------
+        ConfigError
+            If a value is invalid, given twice, or missing.
+        """
+        read = self._several if axes else self._value
+        given = {name: read(name, text) for name, text in self._texts(words, settings).items()}
+        missing = {
+            name: item.kind
+            for name, item in self.parameters.items()
+            if item.default is REQUIRED and name not in given
+        }
+        if missing:
+            ways = " ".join(f"{_flag(name)} {_example(kind)}" for name, kind in missing.items())
+            raise ConfigError(
+                f"{self.name} needs {', '.join(missing)}: add them, as in {ways}",
+                argument=next(iter(missing)),
+            )
+        return given
+
+    def changes(self, settings: Iterable[str]) -> dict[str, Any]:
+        """Read the arguments that differ in another call, given as ``KEY=VALUE`` after `--against`.
+
+        Raises
+        ------
+        ConfigError
+            If a value is invalid or given twice.
+        """
+        texts = self._texts({}, settings, option="against")
+        return {name: self._value(name, text) for name, text in texts.items()}
+
+    def _several(self, name: str, text: str) -> Any:
+        values = [self._value(name, part.strip()) for part in text.split(",")]
+        return values if len(values) > 1 else values[0]
+
+    def _value(self, name: str, text: str) -> Any:
+        return read_argument(self.parameters[name].kind, name, scalar_of(text))
+
+    def _texts(self, words: Words, settings: Iterable[str], option: str = "set") -> dict[str, str]:
+        """Return the one text that is given for each argument."""
+        pairs = [(name, text) for name, given in words.items() for text in given]
+        pairs += [_setting(setting, option) for setting in settings]
+        texts: dict[str, str] = {}
+        for name, text in pairs:
+            if name in texts:
+                raise ConfigError(f"{name} is given twice", argument=name)
+            if name not in self.parameters:
+                known = hint(name, self.parameters, f"it takes {', '.join(self.parameters)}")
+                raise UnknownEntryError(
+                    f"{self.name} has no argument {name}; {known}", argument=name
+                )
+            texts[name] = text
+        return texts
+
+
+def _setting(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--{option} {text!r} is not KEY=VALUE", argument=option)
+    # Options are spelled with hyphens, so keys may be too.
+    return key.strip().replace("-", "_"), value.strip()
+
+
+@cache
+def signature_of(solver: type[Solver[Any, Any]]) -> Signature:
+    """Return the arguments of a solver."""
+    return Signature.of(solver.solve, solver.__name__)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _example(kind: Argument) -> str:
+    """Return a value that an argument of this kind might have."""
+    if isinstance(kind, Noun):
+        return kind.hint.split(",")[0].rpartition(".")[2]
+    return str(getattr(kind, "minimum", 1))
 
 
 class Names(StringParamType):
@@ -63,24 +183,14 @@ class Names(StringParamType):
 class _Option(click.Option):
     """An option for an argument of the function that a command calls."""
 
-    needed = False
-
-
-_SECTIONS = ("Needed arguments", "Other arguments", "Options")
-
-
-def _section_of(param: click.Parameter) -> int:
-    """Return the number of the section of the help that lists a parameter."""
-    if not isinstance(param, _Option):
-        return 2
-    return 0 if param.needed else 1
+    section = "Other arguments"
 
 
 class Asking(click.Command):
     """A command that takes the arguments of a function, each as an option or with `--set`.
 
-    The callback receives a tuple of texts for each name, and `settings`. The help begins with the
-    `example`.
+    The callback receives them as `arguments`; with `axes`, some of them may be lists. The help
+    begins with the `example`.
     """
 
     def __init__(
@@ -88,11 +198,12 @@ class Asking(click.Command):
         signature: Signature,
         *,
         params: list[click.Parameter],
+        axes: bool = False,
         example: str = "",
         **kwargs: Any,
     ):
-        self.example = example
-        arguments = [_option(name, signature) for name in signature.kinds]
+        self.signature, self.axes, self.example = signature, axes, example
+        arguments = [_option(name, item) for name, item in signature.parameters.items()]
         setting = click.Option(
             ["--set", "settings"],
             metavar="KEY=VALUE",
@@ -108,18 +219,20 @@ class Asking(click.Command):
             help="A YAML or JSON file with any of these arguments and options; those on the "
             "command line replace its values.",
         )
-        self.builds_fleets = "fleet" in signature.kinds
-        parts = [_part_of_fleet(*part) for part in _PARTS] if self.builds_fleets else []
+        parts = map(_part_of_fleet, _PARTS) if "fleet" in signature.parameters else ()
         super().__init__(params=[*arguments, *parts, setting, file, *params], **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; `--set` also replaces a value of the file."""
-        for setting in ctx.params["settings"]:
+        """Read the arguments, and run the command."""
+        settings = ctx.params.pop("settings")
+        for setting in settings:
             name = setting.partition("=")[0].strip().replace("-", "_")
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
-                ctx.params[name] = ()
-        if self.builds_fleets:
+                ctx.params[name] = ()  # `--set` replaces a value of the file
+        if "fleet" in self.signature.parameters:
             _build_fleet(ctx)
+        words = {name: ctx.params.pop(name) for name in self.signature.parameters}
+        ctx.params["arguments"] = self.signature.read(words, settings, axes=self.axes)
         return super().invoke(ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -131,30 +244,33 @@ class Asking(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments that are needed, the function's other arguments, and the options."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in sorted(self.get_params(ctx), key=_section_of):
+        sections: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Needed arguments", _Option.section, "Options")
+        }
+        for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(_SECTIONS[_section_of(param)], []).append(record)
+                sections[getattr(param, "section", "Options")].append(record)
         for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
-_PARTS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    (
-        "node",
+_PARTS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "node": (
         (Node, Accelerator),
         "Server or device of a fleet of your own, such as DGX_H100; L40S_Server:2 for two devices "
         "of a server, or a YAML file.",
     ),
-    ("count", (), "Number of these servers; 1 if left out."),
-    ("fabric", (NetworkFabric,), "Network between them, such as InfiniBand_NDR."),
-)
+    "count": ((), "Number of these servers; 1 if left out."),
+    "fabric": ((NetworkFabric,), "Network between them, such as InfiniBand_NDR."),
+}
 """Options that describe a fleet instead of `--fleet`."""
 
 
-def _part_of_fleet(name: str, kinds: tuple[type, ...], note: str) -> _Option:
+def _part_of_fleet(name: str) -> _Option:
+    kinds, note = _PARTS[name]
     if not kinds:
         return _Option([f"--{name}", name], type=click.IntRange(1), metavar="N", help=note)
     known = Names(lambda _: choices(Noun(kinds=kinds)))
@@ -163,7 +279,7 @@ def _part_of_fleet(name: str, kinds: tuple[type, ...], note: str) -> _Option:
 
 def _build_fleet(ctx: click.Context) -> None:
     """Combine the options that describe a fleet into one value of `--fleet`."""
-    given = {name: ctx.params.pop(name) for name, _, _ in _PARTS}
+    given = {name: ctx.params.pop(name) for name in _PARTS}
     given = {name: text for name, text in given.items() if text is not None}
     if not given:
         return
@@ -191,13 +307,12 @@ def _take_from_file(ctx: click.Context, _: click.Parameter, path: str | None) ->
         if isinstance(item, click.Option) and item.expose_value and item.name != "settings"
         for word in item.opts
     }
-    found: dict[str | None, Any] = {}
+    given: dict[str, Any] = {}
     for key, value in document.data.items():
         name = key.replace("-", "_")
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
-            document.fault((key,), f"{ctx.command.name} has no argument {key}; {hint}")
+            nearest = hint(name, known, f"it takes {', '.join(known)}")
+            document.fault((key,), f"{ctx.command.name} has no argument {key}; {nearest}")
             continue
         parts = value if isinstance(value, list) else [value]
         if name == "fleet":
@@ -206,23 +321,23 @@ def _take_from_file(ctx: click.Context, _: click.Parameter, path: str | None) ->
             document.fault((key,), "write a name, a number or text, or a list of them")
             continue
         option, words = known[name], [_word(part) for part in parts]
-        if option.name in found:
+        target = str(option.name)
+        if target in given:
             document.fault((key,), "the argument has a value already, under another name")
         elif not option.multiple:
-            found[option.name] = ",".join(words)
+            given[target] = ",".join(words)
         else:
-            found[option.name] = [",".join(words)] if isinstance(option, _Option) else words
+            given[target] = [",".join(words)] if isinstance(option, _Option) else words
     if document.faults:
         raise refusal(document.faults)
-    ctx.default_map = {name: value for name, value in found.items() if name}
+    ctx.default_map = given
 
 
 def _fleet_word(document: Any, value: Any) -> Any:
     """Return the text of a fleet that a file gives as a mapping."""
     if not isinstance(value, dict):
         return value
-    known = [name for name, _, _ in _PARTS]
-    if "node" not in value or not value.keys() <= set(known):
+    if "node" not in value or not value.keys() <= _PARTS.keys():
         document.fault(("fleet",), "write node, count and fabric, or the name of a fleet")
         return ""
     return fleet_text(**value)
@@ -233,13 +348,13 @@ def _word(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def _option(name: str, signature: Signature) -> _Option:
-    kind, default = signature.kinds[name], signature.defaults[name]
+def _option(name: str, parameter: Parameter) -> _Option:
+    kind, default, note = parameter
     metavar, words = _described(kind)
-    flags = [flag(name)]
+    flags = [_flag(name)]
     if isinstance(kind, Noun) and Node in kind.kinds and not name.startswith("prefill_"):
         flags.append("--node")  # a server is accepted instead of a device
-    note = signature.notes.get(name, "").replace("`None`", "null").replace("`", "")
+    note = note.replace("`None`", "null").replace("`", "")
     facts = "; ".join(filter(None, [words, _default(kind, default)]))
     option = _Option(
         [*flags, name],
@@ -248,17 +363,17 @@ def _option(name: str, signature: Signature) -> _Option:
         multiple=True,  # to reject values given twice
         help=f"{note}  [{facts}]".strip(),
     )
-    option.needed = default is REQUIRED
+    if default is REQUIRED:
+        option.section = "Needed arguments"
     return option
 
 
 def _default(kind: Argument, default: Any) -> str:
     if default is REQUIRED:
         return "required"
-    if default is None and not kind.optional:
-        return "optional"  # the function chooses the default
     if default is None:
-        return "default: null"
+        # Without null, the function chooses the default.
+        return "default: null" if kind.optional else "optional"
     return f"default: {str(default).lower() if isinstance(default, bool) else default}"
 
 
@@ -266,34 +381,34 @@ def _described(kind: Argument) -> tuple[str, str]:
     """Return a placeholder for the values of a kind, and a description."""
     match kind:
         case Noun():
-            what = " or ".join(item.__name__ for item in kind.kinds)
-            file = ", or the YAML file of a calibration" if Calibration in kind.kinds else ""
-            if any(issubclass(TransformerModel, item) for item in kind.kinds):
-                file = (
-                    ", or the path of a config.json, of its directory (with a trailing /) or of a "
-                    ".gguf file"
-                )
-            if Accelerator in kind.kinds or Node in kind.kinds:
-                file = ", the YAML file of one"
-            if Node in kind.kinds:
-                file += ", or some devices of a server, as in L40S_Server:2"
-            if kind.kinds == (Fleet,):
-                file = ", a server or a device, or 64xDGX_H100@InfiniBand_NDR"
-            return "NAME", f"{what} of the zoo, such as {example(kind)}{file}"
+            types = " or ".join(item.__name__ for item in kind.kinds)
+            return "NAME", f"{types} of the zoo, such as {_example(kind)}{_other_forms(kind)}"
         case Amount():
-            sign = "0 or more" if kind.zero else "above 0"
-            unit = f'a number with a unit, such as "5 {kind.unit}"'
-            return (
-                "AMOUNT",
-                f"{unit}, or in {kind.unit}; {sign}" if kind.plain else f"{unit}; {sign}",
-            )
+            number = f'a number with a unit, such as "5 {kind.unit}"'
+            number += f", or in {kind.unit}" if kind.plain else ""
+            return "AMOUNT", f"{number}; {'0 or more' if kind.zero else 'above 0'}"
         case Number():
             return "N" if isinstance(kind, Whole) else "NUMBER", kind.wanted
         case PrecisionName():
             return "FORMAT", f"one of {', '.join(choices(kind))}"
         case _:
-            known = choices(kind)
-            return "|".join(known) or "VALUE", ""
+            return "|".join(choices(kind)) or "VALUE", ""
+
+
+def _other_forms(kind: Noun) -> str:
+    """Describe what an entry may be on a command line, other than its name."""
+    if kind.kinds == (Fleet,):
+        return ", a server or a device, or 64xDGX_H100@InfiniBand_NDR"
+    if Calibration in kind.kinds:
+        return ", or the YAML file of a calibration"
+    if any(issubclass(TransformerModel, item) for item in kind.kinds):
+        return (
+            ", or the path of a config.json, of its directory (with a trailing /) or of a "
+            ".gguf file"
+        )
+    if Node in kind.kinds:
+        return ", the YAML file of one, or some devices of a server, as in L40S_Server:2"
+    return ", the YAML file of one" if Accelerator in kind.kinds else ""
 
 
 def choices(kind: Argument) -> list[str]:

@@ -10,14 +10,13 @@ from typing import Any, cast
 import click
 
 import mlsysim
-from mlsysim.cli.arguments import signature_of
-from mlsysim.cli.formats import MACHINE, flat, formatted, records, show
+from mlsysim.cli.formats import MACHINE, attributes, flat, formatted, show
 from mlsysim.cli.group import BROKEN, Commands
-from mlsysim.cli.options import Asking, answer_fields
+from mlsysim.cli.options import Asking, answer_fields, signature_of
 from mlsysim.cli.progress import progress_bar
 from mlsysim.core.derivation import Derivation
+from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import QUESTIONS
 from mlsysim.solvers.base import Solver
 
@@ -27,7 +26,7 @@ ROWS = 20
 """Rows to show without a limit."""
 
 
-def _by_question(command: click.Command) -> Commands:
+def _by_question(command: click.Command, *, axes: bool = False) -> Commands:
     """Convert a command to a group: one command per question, with its solver's arguments."""
     callback = cast(Callable[..., Any], command.callback)  # click allows none
     group = Commands(
@@ -44,6 +43,7 @@ def _by_question(command: click.Command) -> Commands:
                 signature_of(solver),
                 name=question,
                 params=command.params,
+                axes=axes,
                 callback=partial(callback, question=question, solver=solver),
                 help=f"{command.help}\n\n{summary}",
                 short_help=summary,
@@ -58,18 +58,16 @@ def _by_question(command: click.Command) -> Commands:
 @click.pass_context
 def solve(
     ctx: click.Context,
-    /,
     question: str,
     solver: type[Solver[Any, Any]],
-    settings: tuple[str, ...],
+    arguments: dict[str, Any],
     form: str,
-    **words: tuple[str, ...],
 ) -> None:
     """Answer one question."""
-    result = solver.solve(**signature_of(solver).read(words, settings))
+    result = solver.solve(**arguments)
     show(
         form,
-        text=lambda: str(result),
+        result,
         data=lambda: {"question": question, "result": plain(result)},
         table=lambda: flat(plain(result)),
         markdown=result._repr_markdown_,
@@ -88,18 +86,16 @@ def solve(
 def explain(
     question: str,
     solver: type[Solver[Any, Any]],
-    settings: tuple[str, ...],
+    arguments: dict[str, Any],
     fields: tuple[str, ...],
     depth: int | None,
     form: str,
-    **words: tuple[str, ...],
 ) -> None:
     """Derive an answer step by step."""
-    result = solver.solve(**signature_of(solver).read(words, settings))
-    derivation = result.explain(*fields, depth=depth)
+    derivation = solver.solve(**arguments).explain(*fields, depth=depth)
     show(
         form,
-        text=lambda: str(derivation),
+        derivation,
         data=lambda: {"question": question} | _derived(derivation),
         table=lambda: _steps(derivation),
         markdown=derivation._repr_markdown_,
@@ -120,14 +116,12 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
         for step in derivation.steps
     ]
     inputs = [
-        {
-            "name": item.name,
-            "value": plain(item.value),
-            "origin": item.origin,
-            "source": str(item.source or ""),
-            "address": item.source.url if item.source else "",
-            "estimated": item.estimated,
-        }
+        attributes(
+            item,
+            *("name", "value", "origin", "source", "address", "estimated"),
+            source=str(item.source or ""),
+            address=item.source.url if item.source else "",
+        )
         for item in derivation.inputs
     ]
     return {"steps": steps, "inputs": inputs}
@@ -136,24 +130,20 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
 def _steps(derivation: Derivation) -> Table:
     """Return the steps of a derivation followed by its inputs, one row each."""
     data = _derived(derivation)
-    nodes = [("step", step["formula"], step["references"], step) for step in data["steps"]]
-    nodes += [("input", item["origin"], item["source"], item) for item in data["inputs"]]
-    amounts = [
-        value if isinstance(value := node["value"], dict) else {"value": value, "unit": ""}
-        for *_, node in nodes
-    ]
+    steps, inputs = data["steps"], data["inputs"]
+    amounts = flat({index: node["value"] for index, node in enumerate([*steps, *inputs])})
     columns = {
-        "kind": [kind for kind, *_ in nodes],
-        "name": [node["name"] for *_, node in nodes],
-        "value": [amount["value"] for amount in amounts],
-        "unit": [amount["unit"] for amount in amounts],
-        "from": [origin for _, origin, *_ in nodes],
-        "source": [source for *_, source, _ in nodes],
+        "kind": ["step"] * len(steps) + ["input"] * len(inputs),
+        "name": [node["name"] for node in (*steps, *inputs)],
+        "value": amounts["value"],
+        "unit": amounts["unit"],
+        "from": [step["formula"] for step in steps] + [item["origin"] for item in inputs],
+        "source": [step["references"] for step in steps] + [item["source"] for item in inputs],
     }
     return Table({name: Column(values) for name, values in columns.items()}, limit=None)
 
 
-@_by_question
+@partial(_by_question, axes=True)
 @click.command()
 @click.option(
     "--invalid",
@@ -172,16 +162,14 @@ def _steps(derivation: Derivation) -> Table:
 def sweep(
     question: str,
     solver: type[Solver[Any, Any]],
-    settings: tuple[str, ...],
+    arguments: dict[str, Any],
     invalid: str,
     sort: str | None,
     fields: tuple[str, ...],
     limit: int | None,
     form: str,
-    **words: tuple[str, ...],
 ) -> None:
     """Answer one question for many configurations. Comma-separated values are an axis."""
-    arguments = signature_of(solver).read(words, settings, axes=True)
     with progress_bar() as progress:
         table: Any = mlsysim.sweep(solver, invalid=invalid, progress=progress, **arguments)
     if sort:
@@ -197,9 +185,8 @@ def show_rows(form: str, table: Table, limit: int | None) -> None:
     more = [f"... and {hidden:,} more rows (--limit)"] if hidden else []
     show(
         form,
+        part,
         text=lambda: "\n".join([str(_unlimited(part)), *more]),
-        data=lambda: list(records(part)),
-        table=lambda: part,
         markdown=lambda: "\n\n".join([_unlimited(part)._repr_markdown_(), *more]),
     )
 

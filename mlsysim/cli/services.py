@@ -9,20 +9,19 @@ from typing import Any
 import click
 import numpy as np
 
-from mlsysim.cli.arguments import Signature, signature_of
-from mlsysim.cli.formats import formatted, records, show
-from mlsysim.cli.options import Asking, answer_fields
+from mlsysim.cli.formats import attributes, formatted, show
+from mlsysim.cli.options import Asking, Parameter, Signature, answer_fields, signature_of
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
+from mlsysim.core.result import plain
 from mlsysim.core.units import Q_, format_number, is_quantity
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
 from mlsysim.planner import plan_serving, read_benchmark
 from mlsysim.planner.benchmarks import predict_load
 from mlsysim.planner.service import SLO
-from mlsysim.scenario.scorecard import plain
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
-from mlsysim.solvers.arguments import Amount, Argument
+from mlsysim.solvers.arguments import Amount
 from mlsysim.traffic import Trace, Traffic, read_trace
 from mlsysim.traffic.trace import UNITS
 
@@ -36,34 +35,31 @@ _LOAD = (
     "input_variation",
     "output_variation",
 )
-_SOLVER = signature_of(OpenLoopSolver)
-_LIMITS: dict[str, Argument] = {name: Amount(unit="s", optional=True) for name in SLO}
-_WORDS = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
+_SOLVER = signature_of(OpenLoopSolver).parameters
+_TIMES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "time to the end"}
 
 
 def _signature(name: str, function: Any) -> Signature:
     """Return a function's arguments, with those of its model, hardware, traffic and limits."""
-    arguments = Signature.of(function)
-    load = {n: _SOLVER.kinds[n] for n in ("model", "hardware", *_LOAD)}
-    defaults = {n: _SOLVER.defaults[n] for n in load}
-    defaults["arrival_rate"] = None  # a trace may contain it
-    notes = {n: _SOLVER.notes[n] for n in load}
+    load = {argument: _SOLVER[argument] for argument in ("model", "hardware", *_LOAD)}
+    # A trace may contain the rate.
+    load["arrival_rate"] = load["arrival_rate"]._replace(default=None)
     for variation in ("input_variation", "output_variation"):
-        defaults[variation] = getattr(Traffic, variation)
-        notes[variation] += " The default is that of conversations in a public trace of Azure."
+        kind, _, note = load[variation]
+        note += " The default is that of conversations in a public trace of Azure."
+        load[variation] = Parameter(kind, getattr(Traffic, variation), note)
+    limits = {}
     for limit in SLO:
         time, part = limit.split("_")
-        notes[limit] = f"Limit of the {_WORDS[time]}, {part}."
-    return Signature(
-        name,
-        kinds={**load, **arguments.kinds, **_LIMITS},
-        defaults={**defaults, **arguments.defaults, **dict.fromkeys(_LIMITS)},
-        notes={**arguments.notes, **notes},
-    )
+        note = f"Limit of the {_TIMES[time]}, {part}."
+        limits[limit] = Parameter(Amount(unit="s", optional=True), None, note)
+    return Signature(name, {**load, **Signature.of(function).parameters, **limits})
 
 
+_SERVICE = ("goal", "confidence", "traffic", "searched", "keep_limits", "best", "servers", "prices")
+_SERVICE += ("remarks", "headroom", "keeps_limits", "outside", "certainty", "stays_best", "rivals")
+_SERVICE += ("untested", "plans", "front", "alternatives", "refused")
 _PLAN, _DAY = _signature("serve-plan", plan_serving), _signature("capacity", find_capacity)
-_READING = ("only", "ignore", "time_unit", "hash_block", "cache_blocks")
 _TRACE = (
     click.option(
         "--trace",
@@ -110,23 +106,21 @@ def _takes_trace(command: Any) -> Any:
     return command
 
 
-def _trace_of(words: dict[str, Any]) -> tuple[Trace | None, str]:
-    """Take the options for a trace out of a command's, and return the trace and its name."""
-    path, given = words.pop("trace"), {name: words.pop(name) for name in _READING}
-    given = {name: value for name, value in given.items() if value not in ((), None)}
+def _trace_of(path: str | None, **reading: Any) -> tuple[Trace | None, str]:
+    """Return the trace that the options describe, and its name."""
+    given = {name: value for name, value in reading.items() if value not in ((), None)}
     if path is None:
-        if given:
-            name = next(iter(given))
+        for name in given:
             raise ConfigError(
                 f"{name} applies only to a trace: give --trace too, or leave it out", argument=name
             )
         return None, ""
-    return read_trace(path, _words(given.pop("only", ())), **given), Path(path).stem
+    return read_trace(path, _columns(given.pop("only", ())), **given), Path(path).stem
 
 
-def _traffic(given: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
-    """Return the traffic of a trace, or of the arguments."""
-    stated = {name: given.pop(name) for name in _LOAD if name in given}
+def _traffic(arguments: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
+    """Take the traffic out of the arguments, or return that of a trace."""
+    stated = {name: arguments.pop(name) for name in _LOAD if name in arguments}
     if trace is not None:
         if stated:
             raise ConfigError(
@@ -134,7 +128,7 @@ def _traffic(given: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
                 argument="trace",
             )
         traffic = Traffic.of(trace, name=name)
-        if traffic.cached_share is not None and "cached_share" in given:
+        if traffic.cached_share is not None and "cached_share" in arguments:
             raise ConfigError(
                 "cached_share: the trace already contains this; leave it out, or ignore the "
                 "trace's column cached_tokens or hash_ids",
@@ -148,7 +142,7 @@ def _traffic(given: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
         )
     rate = stated.pop("arrival_rate")
     rate = rate if is_quantity(rate) else Q_(rate, "1/s")
-    means = {n: _SOLVER.defaults[n] for n in ("seq_len", "output_len")}
+    means = {name: _SOLVER[name].default for name in ("seq_len", "output_len")}
     return Traffic(arrival_rate=rate, **{**means, **stated})
 
 
@@ -164,28 +158,30 @@ def _described(trace: Trace | None, traffic: Traffic) -> str:
     )
 
 
-def _words(only: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+def _columns(only: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of columns that rows of a trace must have."""
+    values = {}
     for item in only:
         column, equals, word = item.partition("=")
         if not equals:
             raise ConfigError(f"--only {item!r} is not COLUMN=WORD", argument="only")
-        found[column.strip()] = word.strip()
-    return found
+        values[column.strip()] = word.strip()
+    return values
 
 
-def _read(
-    signature: Signature, words: Any, settings: Any, axes: bool
-) -> tuple[dict[str, Any], Any]:
-    """Return the arguments without limits, and the limits."""
-    given = signature.read(words, settings, axes=axes)
-    slo = {name: given.pop(name) for name in SLO if given.get(name) is not None}
+def _without_limits(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments that are not limits, and the limits."""
+    slo = {name: arguments.pop(name) for name in SLO if arguments.get(name) is not None}
     if not slo:
         raise ConfigError(
             'no limit is given: add at least one, such as --ttft-p99 "500 ms"', argument="slo"
         )
     # Without a confidence, predictions are exact; every other null is the default.
-    known = {n: value for n, value in given.items() if value is not None or n == "confidence"}
+    known = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None or name == "confidence"
+    }
     return known, slo
 
 
@@ -193,6 +189,7 @@ def _read(
     "serve-plan",
     cls=Asking,
     signature=_PLAN,
+    axes=True,
     example="mlsysim serve-plan --model Llama3_70B --hardware HGX_H200 "
     "--arrival-rate '2000 req/min' --seq-len 1000 --output-len 200 --ttft-p99 '1 s'",
 )
@@ -209,12 +206,13 @@ def _read(
 @answer_fields
 @formatted
 def serve_plan(
-    settings: tuple[str, ...],
+    arguments: dict[str, Any],
     limit: int,
     runs: str | None,
     fields: tuple[str, ...],
     form: str,
-    **words: Any,
+    trace: str | None,
+    **reading: Any,
 ) -> None:
     """Find the engines for a service: devices, tensor parallelism, formats and replicas.
 
@@ -227,45 +225,31 @@ def serve_plan(
             "the two",
             argument="runs",
         )
-    trace, name = _trace_of(words)
-    given, slo = _read(_PLAN, words, settings, axes=True)
-    traffic = _traffic(given, trace, name)
+    requests, name = _trace_of(trace, **reading)
+    given, slo = _without_limits(arguments)
+    traffic = _traffic(given, requests, name)
     plan = plan_serving(given.pop("model"), traffic, slo, given.pop("hardware"), **given)
     plans = plan.plans.select(*fields) if fields else plan.plans
     if form in ("csv", "md"):
         show_rows(form, plans, limit)
         return
-    top = plans.take(range(min(limit, len(plans))))
-    measured = None if runs is None else plan.measured(runs)
+    tables = {} if runs is None else {"measured": plan.measured(runs)}
     show(
         form,
+        plan,
         text=lambda: "\n\nmeasured:\n".join(
-            [_described(trace, traffic) + str(plan), *([] if measured is None else [str(measured)])]
+            [_described(requests, traffic) + str(plan), *map(str, tables.values())]
         ),
-        data=lambda: {
-            "goal": plan.goal,
-            "confidence": plan.confidence,
-            "traffic": _load(traffic),
-            "searched": plan.searched,
-            "keep_limits": len(plan.plans),
-            "best": plain(plan.best),
-            "servers": plan.plans.servers(0),
-            "prices": dict(plan.prices),
-            "remarks": list(plan.remarks),
-            "headroom": dict(plan.headroom),
-            "keeps_limits": plan.keeps_limits,
-            "outside": list(plan.outside),
-            "certainty": list(records(plan.certainty)),
-            "stays_best": plan.stays_best,
-            "rivals": list(plan.rivals),
-            "untested": list(plan.untested),
-            "plans": list(records(top)),
-            "front": list(records(plan.front)),
-            "alternatives": list(records(plan.alternatives)),
-            "refused": dict(plan.refused),
-            **({} if measured is None else {"measured": list(records(measured))}),
-        },
-        table=lambda: plans,
+        data=lambda: attributes(
+            plan,
+            *_SERVICE,
+            *tables,
+            traffic=traffic.arguments(),
+            keep_limits=len(plan.plans),
+            servers=plan.plans.servers(0),
+            plans=plans.take(range(min(limit, len(plans)))),
+            **tables,
+        ),
     )
 
 
@@ -284,52 +268,33 @@ def serve_plan(
 )
 @formatted
 def capacity(
-    settings: tuple[str, ...],
-    day: str | None,
-    form: str,
-    **words: Any,
+    arguments: dict[str, Any], day: str | None, form: str, trace: str | None, **reading: Any
 ) -> None:
     """Compute the replicas needed over a day, and compare renting, reserving, owning and an API.
 
     Give the day as rates, or count it from a trace.
     """
-    if day is not None and words["trace"] is not None:
+    if day is not None and trace is not None:
         raise _both_rates("trace")
-    trace, name = _trace_of(words)
-    given, slo = _read(_DAY, words, settings, axes=False)
-    rates: Any = trace
+    requests, name = _trace_of(trace, **reading)
+    given, slo = _without_limits(arguments)
+    rates: Any = requests
     if day is not None:
         if given.get("arrival_rate") is not None:
             raise _both_rates("arrival_rate")
         rates = _rates(day)
         given["arrival_rate"] = max([*rates, 1e-9])
-    traffic = _traffic(given, trace, name)
-    found = find_capacity(
+    traffic = _traffic(given, requests, name)
+    plan = find_capacity(
         given.pop("model"), given.pop("hardware"), traffic, slo, day=rates, **given
     )
-    costs = {name: plain(cost) for name, cost in found.costs.items()}
     show(
         form,
-        text=lambda: _described(trace, traffic) + str(found),
-        data=lambda: {
-            "traffic": _load(traffic),
-            "rate_per_replica": plain(found.rate_per_replica),
-            "keeps_limits": found.keeps_limits,
-            "outside": list(found.outside),
-            "peak": found.peak,
-            "costs": costs,
-            "reserved_replicas": found.reserved_replicas,
-            "api_cost": plain(found.api_cost),
-            "break_even": plain(found.break_even),
-            "slots": list(records(found.slots)),
-            "words": found.words,
-        },
-        table=lambda: found.slots,
+        plan,
+        text=lambda: _described(requests, traffic) + str(plan),
+        data=lambda: {"traffic": plain(traffic.arguments()), **plain(plan)},
+        table=lambda: plan.slots,
     )
-
-
-def _load(traffic: Traffic) -> dict[str, Any]:
-    return {name: plain(value) for name, value in traffic.arguments().items()}
 
 
 def _both_rates(name: str) -> ConfigError:
@@ -337,7 +302,7 @@ def _both_rates(name: str) -> ConfigError:
 
 
 def _rates(text: str) -> list[float]:
-    found = []
+    rates = []
     for spot, part in enumerate(text.split(",")):
         try:
             rate = float(part)
@@ -349,27 +314,20 @@ def _rates(text: str) -> list[float]:
                 "more",
                 argument="day",
             )
-        found.append(rate)
-    return found
+        rates.append(rate)
+    return rates
 
 
-def _either_loop() -> Signature:
-    """Return the arguments of both loops. The file may state the load."""
-    closed = signature_of(ServingSolver)
-    return Signature(
-        name="compare",
-        kinds={**closed.kinds, **_SOLVER.kinds},
-        defaults={**closed.defaults, **_SOLVER.defaults, "arrival_rate": None, "batch_size": None},
-        notes={**closed.notes, **_SOLVER.notes},
-    )
-
-
-_EITHER = _either_loop()
+_CLOSED = signature_of(ServingSolver).parameters
+_EITHER = {**_CLOSED, **_SOLVER}
+# The file may state the load.
+for _load in ("arrival_rate", "batch_size"):
+    _EITHER[_load] = _EITHER[_load]._replace(default=None)
 
 
 @click.command(
     cls=Asking,
-    signature=_EITHER,
+    signature=Signature("compare", _EITHER),
     example="mlsysim compare benchmark.json --model Llama3_8B --hardware H100",
 )
 @click.argument("file", type=click.Path())
@@ -381,9 +339,7 @@ _EITHER = _either_loop()
     help="The table that CSV and Markdown contain; other formats contain all three.",
 )
 @formatted
-def compare(
-    file: str, settings: tuple[str, ...], form: str, table: str, **words: tuple[str, ...]
-) -> None:
+def compare(arguments: dict[str, Any], file: str, form: str, table: str) -> None:
     """Compare the JSON FILE of a load generator with the prediction for the same load.
 
     The file may come from vLLM's or SGLang's serving benchmark, AIPerf, GenAI-Perf or llm-bench.
@@ -391,22 +347,13 @@ def compare(
     --output-len) and the engine's constants (--calibration) follow the file unless you give them.
     """
     benchmark = read_benchmark(file)
-    result, taken = predict_load(benchmark, _EITHER.read(words, settings))
+    result, load = predict_load(benchmark, arguments)
     gap = find_gap(result, benchmark)
-    notes = [note for note in (taken, *gap.notes) if note]
+    remarks = [load] if load else []
     show(
         form,
-        text=lambda: "\n".join([*([taken] if taken else []), str(gap)]),
-        data=lambda: {
-            "tool": gap.tool,
-            "calibration": gap.calibration,
-            "notes": notes,
-            "parts": None if gap.parts is None else dict(gap.parts),
-            "next_lever": gap.next_lever,
-            "words": gap.words,
-            "table": list(records(gap.table)),
-            "components": list(records(gap.components)),
-            "levers": list(records(gap.levers)),
-        },
+        gap,
+        text=lambda: "\n".join([*remarks, str(gap)]),
+        data=lambda: {**plain(gap), "notes": [*remarks, *filter(None, gap.notes)]},
         table=lambda: getattr(gap, table),
     )

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.table import Column, Table
-from mlsysim.core.types import Accelerator, Workload
-from mlsysim.core.units import format_number
-from mlsysim.coverage import support
-from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.scenario.names import find_entry
-from mlsysim.scenario.scorecard import plain
+import click
 
-__all__ = ["CATALOGS", "catalog_of", "joined", "listing", "overview", "row_details", "supported"]
+from mlsysim.cli.formats import flat, formatted, show
+from mlsysim.cli.options import Names
+from mlsysim.core.errors import ConfigError, UnknownEntryError, spelled
+from mlsysim.core.result import plain
+from mlsysim.core.table import Column, Table
+from mlsysim.core.types import PRECISIONS, Accelerator, Workload
+from mlsysim.core.units import format_number
+from mlsysim.coverage import QUESTIONS, STATUSES
+from mlsysim.coverage import support as supported
+from mlsysim.registry import Hardware, Infra, Models, Systems
+from mlsysim.registry.names import entries
+from mlsysim.scenario.names import find_entry
+
+__all__ = ["CATALOGS", "row_details", "support", "zoo"]
 
 CATALOGS: dict[str, Any] = {
     "hardware": Hardware,
@@ -41,11 +47,31 @@ _UNITS = {
 }
 
 
-def catalog_of(name: str) -> Any:
-    """Return the catalog with that name."""
-    if name not in CATALOGS:
-        raise UnknownEntryError.build(name, "catalog", CATALOGS)
-    return CATALOGS[name]
+def _rows_named(ctx: click.Context) -> list[str]:
+    catalog = ctx.params.get("catalog")
+    return list(CATALOGS[catalog].names()) if catalog in CATALOGS else []
+
+
+@click.command()
+@click.argument("catalog", required=False, type=Names(lambda _: CATALOGS))
+@click.argument("name", required=False, type=Names(_rows_named))
+@formatted
+def zoo(catalog: str | None, name: str | None, form: str) -> None:
+    """List the catalogs, the rows of one catalog, or one row with its sources.
+
+    CATALOG is hardware, models, systems, or infra. NAME is one of its rows, such as H100.
+    """
+    if catalog is None:
+        show(form, overview())
+        return
+    if catalog not in CATALOGS:
+        raise UnknownEntryError.build(catalog, "catalog", CATALOGS)
+    rows = CATALOGS[catalog]
+    if name is None:
+        _show_catalog(form, dict(_listing(rows)))
+    else:
+        name = spelled(name, rows.names(), f"{rows.__name__} entry")
+        _show_row(form, name, row_details(rows[name]))
 
 
 def overview() -> Table:
@@ -58,14 +84,48 @@ def overview() -> Table:
     return Table({name: Column(values) for name, values in texts.items()})
 
 
-def listing(catalog: Any) -> Iterator[tuple[str, Table]]:
+def _show_catalog(form: str, parts: dict[str, Table]) -> None:
+    show(
+        form,
+        parts,
+        text=lambda: "\n\n".join(f"{title}\n{table}" for title, table in parts.items()),
+        data=lambda: plain(parts),
+        table=lambda: _joined(parts),
+        markdown=lambda: "\n\n".join(
+            f"**{title}**\n\n{table._repr_markdown_()}" for title, table in parts.items()
+        ),
+    )
+
+
+def _show_row(form: str, name: str, details: list[dict[str, Any]]) -> None:
+    width = max(len(item["field"]) for item in details)
+    texts = [f"{'≈ ' if item['estimated'] else ''}{item['text']}" for item in details]
+    values = flat({item["field"]: item["value"] for item in details})
+    more = {key: Column([item[key] for item in details]) for key in ("estimated", "source")}
+    fields = Column([item["field"] for item in details])
+    show(
+        form,
+        details,
+        text=lambda: "\n".join(
+            f"{item['field']:<{width}}  {text}  [{item['source']}]"
+            for item, text in zip(details, texts, strict=True)
+        ),
+        data=lambda: {"name": name, "fields": details},
+        table=lambda: Table({key: Column(values[key]) for key in values.columns} | more),
+        markdown=lambda: Table(
+            {"field": fields, "value": Column(texts), "source": more["source"]}, limit=None
+        )._repr_markdown_(),
+    )
+
+
+def _listing(catalog: Any) -> Iterator[tuple[str, Table]]:
     """Yield a title and a table for each part of a catalog with rows of one kind."""
     parts = {catalog.__name__: catalog} if catalog.__name__ in _SHOWN else catalog.tiers()
     for title, part in parts.items():
         yield title, part.table(*_SHOWN[title], units=_UNITS.get(title))
 
 
-def joined(parts: Mapping[str, Table]) -> Table:
+def _joined(parts: Mapping[str, Table]) -> Table:
     """Join the parts of a catalog into one table.
 
     Columns with the same name and unit are merged. Cells are empty if a part has no such column.
@@ -83,33 +143,43 @@ def joined(parts: Mapping[str, Table]) -> Table:
     return Table(columns, limit=None)
 
 
-def supported(
-    models: str | None,
-    devices: str | None,
-    precisions: str | None,
-    questions: str | None,
-    statuses: str | None,
-) -> Table:
-    """Return the support matrix for comma-separated names; `None` takes all of them.
+@click.command()
+@click.option(
+    "--model",
+    type=Names(lambda _: entries(Workload)),
+    help="Models, or files such as ./config.json.",
+)
+@click.option("--device", type=Names(lambda _: entries(Accelerator)), help="Devices.")
+@click.option("--precision", type=Names(lambda _: PRECISIONS), help="Number formats.")
+@click.option("--question", type=Names(lambda _: QUESTIONS), help=f"Any of {', '.join(QUESTIONS)}.")
+@click.option("--status", type=Names(lambda _: STATUSES), help=f"Any of {', '.join(STATUSES)}.")
+@formatted
+def support(
+    model: str | None,
+    device: str | None,
+    precision: str | None,
+    question: str | None,
+    status: str | None,
+    form: str,
+) -> None:
+    """Show which models run on which devices, and which results have an error band.
 
-    Raises
-    ------
-    ConfigError
-        If there is neither a model nor a device, or a name is not known.
+    Give --model, --device, or both. Each option also takes several names, separated by commas.
     """
-    if models is None and devices is None:
+    if model is None and device is None:
         raise ConfigError(
             "support needs --model or --device; for all models on all devices, see the page "
             '"What is supported" in the documentation',
             argument="model",
         )
-    return support(
-        models=_rows(models, Workload),
-        devices=_rows(devices, Accelerator),
-        precisions=_names(precisions),
-        questions=_names(questions),
-        statuses=_names(statuses),
+    table = supported(
+        models=_rows(model, Workload),
+        devices=_rows(device, Accelerator),
+        precisions=_names(precision),
+        questions=_names(question),
+        statuses=_names(status),
     )
+    show(form, table)
 
 
 def _names(text: str | None) -> list[str] | None:

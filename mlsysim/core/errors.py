@@ -74,6 +74,12 @@ def printable(text: str, *, lines: bool = False) -> str:
     return pattern.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def hint(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Suggest the most similar of the known names; without one, return other words."""
+    near = get_close_matches(str(name), list(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def article(noun: str) -> str:
     """Return the indefinite article before a name."""
     return "an" if noun[:1] in "AEIOaeiou" else "a"

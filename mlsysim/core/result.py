@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from mlsysim.core.errors import UnknownEntryError
-from mlsysim.core.fields import read_only, record
+from mlsysim.core.fields import Record, read_only, record
 from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
+from mlsysim.core.table import Table
 from mlsysim.core.units import format_number
 
 if TYPE_CHECKING:
     from mlsysim.core.derivation import Derivation
 
-__all__ = ["InUnit", "Result"]
+__all__ = ["InUnit", "Result", "plain", "records"]
 
 
 class PlainNumber(float):
@@ -184,3 +186,54 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return "; ".join(str(item) for item in value) or "none"
     return format_number(value)
+
+
+def plain(value: Any) -> Any:
+    """Convert a result to mappings, lists, numbers and text.
+
+    A quantity becomes ``{"value": 4.2, "unit": "ms"}``, a table a list of rows, a part of an answer
+    its fields, and a registry row its name. Unknown and infinite values become `None`.
+
+    Parameters
+    ----------
+    value
+        A result, a table, a quantity, a number, text, or a collection of them.
+
+    Returns
+    -------
+    object
+        Data that `json.dumps` accepts.
+    """
+    if hasattr(value, "magnitude"):
+        return {"value": plain(value.magnitude), "unit": f"{value.units:~C}".replace("**", "^")}
+    if hasattr(value, "item"):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Table):
+        return list(records(value))
+    named_row = isinstance(value, Record) and hasattr(value, "name")
+    if dataclasses.is_dataclass(value) and not named_row:
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    return str(getattr(value, "name", value))
+
+
+def records(table: Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as plain data."""
+    units: dict[str, str] = {}  # formatting a unit takes longer than everything else
+    for row in table:
+        cells = {}
+        for name, value in row.items():
+            if not hasattr(value, "magnitude"):
+                cells[name] = plain(value)
+                continue
+            if name not in units:
+                units[name] = plain(value)["unit"]
+            cells[name] = {"value": plain(value.magnitude), "unit": units[name]}
+        yield cells

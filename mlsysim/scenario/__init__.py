@@ -1,8 +1,9 @@
 """Scenarios: a workload, the system that it runs on, its limits, and whether it meets them."""
 
+from mlsysim.core.result import plain
 from mlsysim.scenario.catalog import Scenarios
 from mlsysim.scenario.scenario import TASKS, Limit, Scenario, Task
-from mlsysim.scenario.scorecard import Check, Level, Scorecard, evaluate, plain
+from mlsysim.scenario.scorecard import Check, Level, Scorecard, evaluate
 from mlsysim.scenario.systems import part_of_server, standalone_fleet
 
 __all__ = [

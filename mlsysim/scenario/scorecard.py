@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,7 @@ from mlsysim.core.errors import ConfigError, InfeasibleError, OOMError, SLAViola
 from mlsysim.core.fields import Record, record, units_of
 from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
-from mlsysim.core.result import Result
+from mlsysim.core.result import Result, plain
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Datacenter
 from mlsysim.core.units import Quantity, format_number
@@ -26,38 +25,7 @@ from mlsysim.solvers import (
     SustainabilitySolver,
 )
 
-__all__ = ["FAIL", "PASS", "UNKNOWN", "Check", "Level", "Scorecard", "evaluate", "plain", "worst"]
-
-
-def plain(value: Any) -> Any:
-    """Convert a result to mappings, lists, numbers and text.
-
-    A quantity becomes ``{"value": 4.2, "unit": "ms"}``, and a registry row becomes its name.
-    Unknown and infinite values become `None`.
-
-    Parameters
-    ----------
-    value
-        A result, a quantity, a number, text, or a collection of them.
-
-    Returns
-    -------
-    object
-        Data that `json.dumps` accepts.
-    """
-    if hasattr(value, "magnitude"):
-        return {"value": plain(value.magnitude), "unit": f"{value.units:~C}".replace("**", "^")}
-    if hasattr(value, "item"):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return str(getattr(value, "name", value))
+__all__ = ["FAIL", "PASS", "UNKNOWN", "Check", "Level", "Scorecard", "evaluate", "worst"]
 
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"

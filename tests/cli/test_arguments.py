@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems
 from mlsysim.cli.app import app
-from mlsysim.cli.arguments import flag, signature_of
-from mlsysim.cli.options import Asking, choices
+from mlsysim.cli.options import Asking, choices, signature_of
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.core.types import SCHEDULES
 from mlsysim.planner import advise
@@ -24,6 +23,10 @@ ASKING = {
     ("contrast",): DistributedSolver,
 }
 TRAINING = ["solve", "training", "--model", "Llama3_70B", "--fleet", "Research_256"]
+
+
+def option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def call(*words: str):
@@ -46,11 +49,11 @@ def help_of(*words: str) -> str:
 def test_help_has_every_argument_of_every_solver(command):
     text, solver = help_of(*command), ASKING[command]
     defaults = inspect.signature(solver.solve).parameters
-    assert list(signature_of(solver).kinds) == list(defaults)
+    assert list(signature_of(solver).parameters) == list(defaults)
     assert set(defaults) == set(solver.parameters)
     starts = []
     for name, kind in solver.parameters.items():
-        start = text.index(f" {flag(name)}")
+        start = text.index(f" {option(name)}")
         about = text[start:].partition("]")[0]
         default = defaults[name].default
         if default is inspect.Parameter.empty:
@@ -69,7 +72,7 @@ def test_help_has_every_argument_of_every_solver(command):
 def test_help_of_advise_has_every_argument_but_how_to_run():
     text = help_of("advise")
     names = set(inspect.signature(advise).parameters) - {"executor", "progress"}
-    assert {name for name in names if f" {flag(name)} " not in text} == set()
+    assert {name for name in names if f" {option(name)} " not in text} == set()
     assert "throughput|time|cost|carbon" in text
     # Its docstring describes these together: the solver's own words tell them apart.
     assert "Pipeline stages." in text

@@ -344,7 +344,7 @@ def broken(monkeypatch):
         def broken() -> None:
             raise fault
 
-        monkeypatch.setattr("mlsysim.cli.app.overview", broken)
+        monkeypatch.setattr("mlsysim.cli.zoo.overview", broken)
 
     monkeypatch.setattr("sys.argv", ["mlsysim", "zoo"])
     monkeypatch.setattr("sys.stdout", io.StringIO())

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems, sweep
 from mlsysim.cli.app import app
-from mlsysim.cli.formats import flat, records
+from mlsysim.cli.formats import flat
+from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.scenario.scorecard import plain
 
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]
@@ -114,7 +114,7 @@ def test_rows_as_plain_data_are_those_of_the_table():
         tp_size=[3, 8],
         invalid="mark",
     )
-    assert list(records(table)) == [plain(row) for row in table]
+    assert plain(table) == [plain(row) for row in table]
 
 
 def test_plain_data_as_fields():
@@ -127,7 +127,7 @@ def test_plain_data_as_fields():
 
 def test_no_cell_runs_in_a_spreadsheet(monkeypatch):
     table = Table({"=name": Column(["=1+1", "a\nb", True])})
-    monkeypatch.setattr("mlsysim.cli.app.overview", lambda: table)
+    monkeypatch.setattr("mlsysim.cli.zoo.overview", lambda: table)
     assert printed(["zoo"], "csv") == "'=name\n'=1+1\na\\nb\ntrue\n"
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems, advise, contrast, diagnose
 from mlsysim.cli.app import app
-from mlsysim.scenario.scorecard import plain
+from mlsysim.core.result import plain
 
 JOB = {"model": Models.Llama3_70B, "fleet": Systems.Clusters.Research_256, "batch_size": 256}
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]
@@ -46,12 +46,21 @@ def test_advise():
     assert found["configuration"] == plain(advice.configuration)
     assert found["searched"] == advice.searched
     assert found["can_run"] == len(advice.plans)
+    assert found["published"]["id"] == advice.published.id
     assert found["plans"] == [plain(advice.plans.row(index)) for index in range(3)]
     assert len(found["front"]) == len(advice.front)
     assert {item["lever"] for item in found["alternatives"]} == {
         item.lever for item in advice.alternatives
     }
     assert call("advise", *LLAMA, *LIMITS).stdout.startswith(str(advice))
+
+
+def test_advise_prices_a_run():
+    words = ["--training-tokens", "1e12", "--rental-price", "2 USD/h"]
+    bill = data("advise", *LLAMA, *LIMITS, *words)["bill"]
+    hours = bill["cost"]["value"] / (2 * JOB["fleet"].total_accelerators)
+    assert bill["rented"]
+    assert bill["time"] == {"value": pytest.approx(hours / 24), "unit": "d"}
 
 
 def test_advise_lists_plans():

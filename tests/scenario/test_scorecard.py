@@ -24,7 +24,8 @@ from mlsysim import (
     Systems,
     evaluate,
 )
-from mlsysim.scenario.scorecard import plain, worst
+from mlsysim.core.result import plain
+from mlsysim.scenario.scorecard import worst
 
 CAMERA = Scenario(name="Camera", task="inference", workload=Models.ResNet50, system=Hardware.T4)
 TOO_LARGE = Scenario(

@@ -22,7 +22,6 @@ from mlsysim import (
     capacity,
     plan_serving,
 )
-from mlsysim.cli.arguments import signature_of
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, record
 from mlsysim.core.inputs import Inputs
@@ -176,7 +175,7 @@ def test_arguments_that_are_left_out_have_their_defaults():
 @pytest.mark.parametrize("solver", SERVING, ids=lambda solver: solver.__name__)
 def test_solvers_of_serving_share_one_declaration(solver):
     known = inspect.signature(solver.solve).parameters
-    notes = signature_of(solver).notes
+    notes = notes_of(solver.solve)
     for name, kind in SHARED.items():
         assert type(solver.parameters[name]) is type(kind)
         assert known[name].default == kind.default
