@@ -6,7 +6,6 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import click
@@ -142,7 +141,6 @@ def _setting(text: str, option: str) -> tuple[str, str]:
     return key.strip().replace("-", "_"), value.strip()
 
 
-@cache
 def signature_of(solver: type[Solver[Any, Any]]) -> Signature:
     """Return the arguments of a solver."""
     return Signature.of(solver.solve, solver.__name__)

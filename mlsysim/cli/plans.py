@@ -23,9 +23,11 @@ from mlsysim.solvers import DistributedResult, DistributedSolver
 __all__ = ["advise", "contrast", "diagnose"]
 
 _PLAN = signature_of(DistributedSolver)
-_ADVICE = ("goal", "searched", "can_run", "configuration", "best", "plans", "front", "alternatives")
-_ADVICE += ("diagnoses", "odds", "quarter", "reliability", "bill", "band", "published")
-_ADVICE += ("times_published", "prices", "reserve", "tight")
+_ADVICE = (
+    *("goal", "searched", "can_run", "configuration", "best", "plans", "front", "alternatives"),
+    *("diagnoses", "odds", "quarter", "reliability", "bill", "band", "published"),
+    *("times_published", "prices", "reserve", "tight"),
+)
 _ODDS = ("probability", "margin", "feasible", "notes", "hinge", "flips_at", "words")
 
 

@@ -56,9 +56,11 @@ def _signature(name: str, function: Any) -> Signature:
     return Signature(name, {**load, **Signature.of(function).parameters, **limits})
 
 
-_SERVICE = ("goal", "confidence", "traffic", "searched", "keep_limits", "best", "servers", "prices")
-_SERVICE += ("remarks", "headroom", "keeps_limits", "outside", "certainty", "stays_best", "rivals")
-_SERVICE += ("untested", "plans", "front", "alternatives", "refused")
+_SERVICE = (
+    *("goal", "confidence", "traffic", "searched", "keep_limits", "best", "servers", "prices"),
+    *("remarks", "headroom", "keeps_limits", "outside", "certainty", "stays_best", "rivals"),
+    *("untested", "plans", "front", "alternatives", "refused"),
+)
 _PLAN, _DAY = _signature("serve-plan", plan_serving), _signature("capacity", find_capacity)
 _TRACE = (
     click.option(
