@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsysim.solvers.base import Solver
-from mlsysim.solvers.disaggregated import DisaggregatedSolver
-from mlsysim.solvers.disaggregated_result import DisaggregatedResult
-from mlsysim.solvers.passes.result import SingleNodeResult
-from mlsysim.solvers.passes.solver import SingleNodeSolver
+from mlsysim.solvers.disaggregated import DisaggregatedResult, DisaggregatedSolver
+from mlsysim.solvers.passes import SingleNodeResult, SingleNodeSolver
 from mlsysim.solvers.reliability import ReliabilityResult, ReliabilitySolver
 from mlsysim.solvers.running.economics import EconomicsResult, EconomicsSolver
 from mlsysim.solvers.running.sustainability import SustainabilityResult, SustainabilitySolver
-from mlsysim.solvers.serving.result import ServingResult
-from mlsysim.solvers.serving.solver import ServingSolver
-from mlsysim.solvers.traffic.result import OpenLoopResult
-from mlsysim.solvers.traffic.solver import OpenLoopSolver
+from mlsysim.solvers.serving.solver import ServingResult, ServingSolver
+from mlsysim.solvers.traffic.solver import OpenLoopResult, OpenLoopSolver
 from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Parallelism
 from mlsysim.solvers.training.solver import DistributedSolver
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Unpack
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import derived
+from mlsysim.core.fields import derived, number, quantity, record
 from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where, zero_like
+from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
     Fleet,
@@ -20,30 +21,30 @@ from mlsysim.core.types import (
     ServingCalibration,
     TransformerModel,
 )
+from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Noun, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
 from mlsysim.solvers.device import memory_account
-from mlsysim.solvers.disaggregated_result import DisaggregatedResult
-from mlsysim.solvers.inference import inference_device
 from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences
-from mlsysim.solvers.serving.cache import own_blocks, own_prompt
-from mlsysim.solvers.serving.host import loading_time
 from mlsysim.solvers.serving.inputs import (
     NOTHING_TO_LOAD,
     PLAN,
     ClientArguments,
     EngineArguments,
     ServingInputs,
+    check_generates,
+    with_bands,
 )
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
-from mlsysim.solvers.serving.operators import (
-    decode_pass,
-    new_tokens,
+from mlsysim.solvers.serving.memory import (
+    loading_time,
+    own_blocks,
+    own_prompt,
     pass_budget,
-    prefill_pass,
     server_memory,
 )
+from mlsysim.solvers.serving.passes import decode_pass, device_of, new_tokens, prefill_pass
 from mlsysim.solvers.serving.sessions import (
     Prefixes,
     agreeing,
@@ -52,7 +53,95 @@ from mlsysim.solvers.serving.sessions import (
     thinking,
 )
 
-__all__ = ["DisaggregatedSolver"]
+__all__ = [
+    "DisaggregatedResult",
+    "DisaggregatedSolver",
+]
+
+
+@record
+class DisaggregatedResult(Result):
+    """Answer of `DisaggregatedSolver`: a pool of devices for prefills, and one for decodes.
+
+    A band, from a `_low` to a `_high` field, covers four of five comparable runs; its bounds are
+    `None` if no such run is known.
+    """
+
+    ttft: Quantity = quantity("ms")
+    """Mean time to first token that clients see: queue, prefill, transfer, and the wait for room in
+    the decode pool."""
+    ttft_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `ttft`."""
+    ttft_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `ttft`."""
+    itl: Quantity = quantity("ms")
+    """Mean time between tokens. No prefill delays it."""
+    itl_low: Quantity | None = quantity("ms")
+    """Lower bound of the band around `itl`."""
+    itl_high: Quantity | None = quantity("ms")
+    """Upper bound of the band around `itl`."""
+    latency: Quantity = quantity("ms")
+    """Time from a request to the last token of its answer."""
+    prefill_latency: Quantity = quantity("ms")
+    """Time to prefill one prompt on an idle worker."""
+    kv_transfer_time: Quantity = quantity("ms")
+    """Time to move the keys and values of a prompt from one pool to the other."""
+    loading_latency: Quantity = quantity("ms", zero=True)
+    """Mean time to load a prompt's prefix, and the request's adapter if it is not resident, in the
+    prefill pool, without the wait for the link; part of the time to first token."""
+    cached_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are cached in the memory of the prefill pool."""
+    loaded_tokens: float = number(unit="token", zero=True)
+    """Mean tokens of a prompt that are loaded over the host link of the prefill pool."""
+    prefix_hit_share: float | None = number()
+    """Share of the repeated part of prompts that is still in the prefill pool's or its host's
+    memory; `None` without `turns`."""
+    sessions: float | None = number()
+    """Sessions with a request in flight or a user who is thinking; `None` without `turns`."""
+    batch_adapters: float | None = number()
+    """Mean number of different adapters in a decode step of one rank; `None` without adapters."""
+    request_throughput: Quantity = quantity("1/s")
+    """Requests per second."""
+    output_throughput: Quantity = quantity("token/s")
+    """Generated tokens per second."""
+    throughput_per_device: Quantity = quantity("token/s")
+    """Tokens per second, of prompts and answers, divided by the devices of both pools."""
+    throughput_per_device_low: Quantity | None = quantity("token/s")
+    """Lower bound of the band around `throughput_per_device`."""
+    throughput_per_device_high: Quantity | None = quantity("token/s")
+    """Upper bound of the band around `throughput_per_device`."""
+    prefill_throughput_per_device: Quantity = quantity("token/s")
+    """Prompt tokens per second, divided by the devices of the prefill pool."""
+    decode_throughput_per_device: Quantity = quantity("token/s")
+    """Generated tokens per second, divided by the devices of the decode pool."""
+    prefill_utilization: float = number()
+    """Share of the time that the prefill pool is busy."""
+    decode_batch_size: float = number()
+    """Average number of sequences on a decode worker."""
+    decode_places: int = number(whole=True)
+    """Most sequences that a decode worker runs at once, by memory and by resident adapters."""
+    balanced_ratio: float = number()
+    """Prefill workers per decode worker at which prefill just keeps up with decode at this load."""
+    device_count: int = number(whole=True)
+    """Devices in both pools."""
+    bottleneck: str
+    """What limits throughput: ``"prefill"``, ``"decode"`` if that pool is full, or ``"clients"`` if
+    more clients would raise it."""
+    prefill_memory_required: Quantity = quantity("GB")
+    """Memory that each device of the prefill pool needs, with one prompt per rank."""
+    decode_memory_required: Quantity = quantity("GB")
+    """Memory that each device of the decode pool needs, with all sequences at full length."""
+    prefill_memory_capacity: Quantity = quantity("GB")
+    """Memory that each device of the prefill pool has."""
+    decode_memory_capacity: Quantity = quantity("GB")
+    """Memory that each device of the decode pool has."""
+    feasible: bool
+    """Whether both pools have enough memory for a sequence."""
+    reasons: tuple[str, ...]
+    """Why it does not fit; empty if it does."""
+    calibration: str
+    """The constants used for the decode pool."""
+
 
 _SMALL = 1e-9
 _ROUNDS = 3
@@ -166,8 +255,7 @@ RULES: tuple[Rule[Any], ...] = (
 def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     """Model prefill in one pool, the transfer of the cache, and decode in the other pool."""
     pool = i.prefill_pool()
-    device = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
-    reader = inference_device(pool, i.model, i.weight_precision, i.precision.training_bytes)
+    device, reader = device_of(i), device_of(pool)
 
     # Prefill: a single prompt, and a full pass on every worker
     alone = prefill_pass(pool, reader, 1)
@@ -261,9 +349,9 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
             "prefill",
             where(sequences > (1 - _SMALL) * places, "decode", "clients"),
         ),
-        "prefill_memory_required": held.memory,
-        "decode_memory_required": keeps.memory,
-        "feasible": (held.memory <= held.capacity) & (fitting >= 1),
+        "prefill_memory_required": held.needed,
+        "decode_memory_required": keeps.needed,
+        "feasible": (held.needed <= held.capacity) & (fitting >= 1),
         "prefill_memory_capacity": held.capacity,
         "decode_memory_capacity": keeps.capacity,
     }
@@ -412,12 +500,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         """Reject formats in which a device cannot compute, and pools without a link."""
         for device in (inputs.device, inputs.prefill_device):
             device.compute.rate(inputs.precision.name)
-        if not inputs.model.causal:
-            raise ConfigError(
-                f"model = {inputs.model.name} encodes text but does not generate any; time its "
-                "forward pass with SingleNodeSolver",
-                argument="model",
-            )
+        check_generates(inputs)
         if inputs.transfer_link is None:
             raise ConfigError(
                 "transfer_link is missing: hardware is a single device, so no link between the "
@@ -428,9 +511,7 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
     @classmethod
     def admit(cls, given: Mapping[str, Any]) -> DisaggregatedInputs:
         """Check every argument, and that the arguments are consistent."""
-        inputs = super().admit(given)
-        constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
-        return inputs.but(calibration=constants)
+        return with_bands(super().admit(given))
 
     @classmethod
     def model(cls, inputs: DisaggregatedInputs) -> Model[DisaggregatedInputs]:

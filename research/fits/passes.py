@@ -16,8 +16,7 @@ from scipy.optimize import least_squares
 
 from mlsysim.core.forms import replaced
 from mlsysim.solvers import SingleNodeSolver
-from mlsysim.solvers.passes.inputs import PassInputs
-from mlsysim.solvers.passes.operators import operator_pass
+from mlsysim.solvers.passes import PassInputs, operator_pass
 from research import MEASUREMENTS
 from research.fits.files import with_bands, write_rows
 from research.fits.serving import (

@@ -17,8 +17,7 @@ from mlsysim.planner.sensitivities.questions import Place, Question, question_of
 from mlsysim.solvers import OpenLoopResult, ServingResult
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import engine_of, with_prefixes
-from mlsysim.solvers.traffic.load import Requests, in_flight, turnover_of
-from mlsysim.solvers.traffic.times import passes_of
+from mlsysim.solvers.traffic.steady import in_flight, passes_of, requests_of, turnover_of
 
 __all__ = ["FAR", "Component", "components_of", "needed_factor"]
 
@@ -127,9 +126,7 @@ def _open_passes(result: OpenLoopResult, question: Question) -> _Passes:
     i: Any = question.inputs.plain()
     known = _cached(result, i)
     engine = with_prefixes(engine_of(i), i.but(**known))
-    requests = Requests(
-        i.arrival_rate, i.answer, i.burstiness, i.input_variation, i.output_variation
-    )
+    requests = requests_of(i)
     turnover = turnover_of(engine, requests)
     inside = in_flight(engine, requests, turnover)
     busy = passes_of(engine, requests, turnover, inside).busy

@@ -23,8 +23,8 @@ from mlsysim.registry.calibration.serving import (
     serving_calibration_for,
 )
 from mlsysim.solvers import OpenLoopSolver
-from mlsysim.solvers.serving.cache import own_cache
 from mlsysim.solvers.serving.inputs import FORMATS, SIZES
+from mlsysim.solvers.serving.memory import own_cache
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import ONLY, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at, settled

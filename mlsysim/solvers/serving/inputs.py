@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
-from mlsysim.core.errors import ParallelismError
+from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, first_known, is_known, is_unknown, zero_like
@@ -57,9 +57,12 @@ __all__ = [
     "ServingArguments",
     "ServingInputs",
     "Size",
+    "check_generates",
     "unused",
+    "with_bands",
 ]
 
+Inputs = TypeVar("Inputs", bound="ServingInputs")
 Size = TypeVar("Size")
 """Type of a lever that is a number: one of them, or several to choose from."""
 Format = TypeVar("Format")
@@ -714,3 +717,25 @@ NOTHING_TO_LOAD: Rule[Any] = Rule(
     ),
 )
 """A rule for solvers that use the link for nothing else."""
+
+
+def check_generates(inputs: ServingInputs) -> None:
+    """Reject models that do not generate text.
+
+    Raises
+    ------
+    ConfigError
+        If the model is an encoder.
+    """
+    if not inputs.model.causal:
+        raise ConfigError(
+            f"model = {inputs.model.name} encodes text but does not generate any; time its "
+            "forward pass with SingleNodeSolver",
+            argument="model",
+        )
+
+
+def with_bands(inputs: Inputs) -> Inputs:
+    """Return the inputs with the bands that apply to their format and their model."""
+    constants = inputs.calibration.in_format(inputs.precision.name).serving(inputs.model.name)
+    return inputs.but(calibration=constants)

@@ -1,21 +1,22 @@
-"""Communication of a pass: tensor-parallel all-reduces, expert exchanges, and pipeline stages."""
+"""Communication of a pass, and the part of it that computation hides."""
 
 from __future__ import annotations
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, is_zero, minimum, where, zero_like
+from mlsysim.core.numeric import Value, is_zero, minimum, when, where, zero_like
 from mlsysim.core.types import NetworkFabric
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
+from mlsysim.solvers.layer import Device, beside_exchange
+from mlsysim.solvers.serving.experts import expert_work
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention
 
 __all__ = [
+    "batch_parts",
     "communication",
     "context_exchange",
-    "exchange_times",
-    "near_ranks",
-    "port_bandwidth",
+    "hidden_exchange",
     "stage_hops",
 ]
 
@@ -141,3 +142,42 @@ def stage_hops(i: ServingInputs, tokens: Value) -> Value:
         far = f.point_to_point_time(own, port_bandwidth(i), i.fabric.latency)
         hop = where(i.replica_devices <= i.node.accelerators_per_node, near, far)
     return minimum(1, i.pp_size - 1) * i.pp_size * hop
+
+
+def batch_parts(i: ServingInputs, each: Value) -> Value:
+    """Return into how many parts a rank splits its batch: one that cannot be split stays whole."""
+    if is_zero(i.overlap_batches):
+        return 1
+    split = (i.overlap_batches == 2) & (i.attention_dp > 1) & (each >= 2)
+    return where(split, 2.0, 1.0)
+
+
+def hidden_exchange(
+    i: ServingInputs, d: Device, tokens: Value, every: Value, parts: Value, computation: Value
+) -> Value:
+    """Return the time of a mean layer's exchange that computation hides.
+
+    Two halves of a batch take turns: while one computes a layer, the other one's tokens are on
+    their way. Within a single batch, shared experts run while tokens are sent, and the experts'
+    last product runs while its first results are sent back.
+    """
+    experts = any(group.experts is not None for group in i.model.groups)
+    if i.links is None or not experts or is_zero(i.overlap_batches):
+        return 0
+    hidden: list[Value] = []
+    for group in i.model.groups:
+        if (block := group.experts) is None:
+            hidden.append(None)
+            continue
+        dispatch, combine = exchange_times(i, i.links, block, every)
+        routed = expert_work(i, d, block, every)
+        shared, last = beside_exchange(d, i.model, block, tokens, i.tp_size, routed)
+        within = _hidden(dispatch, shared) + _hidden(combine, last)
+        between = _hidden(dispatch + combine, computation)
+        alone = when((i.overlap_batches == 1) & (i.attention_dp > 1), within)
+        hidden.append(where(parts > 1, between, alone))
+    return mean_over(i.model, hidden)
+
+
+def _hidden(exchange: Value, cover: Value) -> Value:
+    return exchange - f.covered_time(exchange, 1.0, cover)

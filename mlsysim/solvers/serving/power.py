@@ -5,17 +5,56 @@ from __future__ import annotations
 import math
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, where
-from mlsysim.solvers.power import drawn_power
+from mlsysim.core.numeric import Value, is_zero, maximum, where, zero_like
+from mlsysim.solvers.power import drawn_power, flops_share
+from mlsysim.solvers.serving.adapters import adapter_parameters
 from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.passes import new_tokens
+from mlsysim.solvers.tower import tower_flops, tower_of
+from mlsysim.solvers.work import decode_score_flops, token_flops
 
-__all__ = ["served_power", "token_times"]
+__all__ = ["batch_power", "served_power", "token_times"]
+
+
+def batch_power(
+    i: ServingInputs,
+    sequences: Value,
+    context: Value,
+    cycle: Value,
+    traffic: Value,
+    padding: Value,
+    recomputed: Value,
+) -> dict[str, Value]:
+    """Return power and energy from the work and the time of one batch, including prefill."""
+    c = i.conventions.flops_per_mac
+    prompt = token_flops(i.model, i.seq_len, c)
+    score = decode_score_flops(i.model, context, c)
+    tokens = sequences * (new_tokens(i) + recomputed)
+    decodes = maximum(i.output_len - 1, 0) * i.step_tokens / i.accepted
+
+    tower = tower_of(i)
+    # Adapters are in 16 bits, as attention and logits are.
+    thin = 0 if is_zero(i.adapter_rank) else c * i.model.layers * adapter_parameters(i)
+
+    def flops(matrix: Value) -> Value:
+        step = f.decode_flops(sequences, matrix + thin, score, prompt.logit)
+        reading = f.prefill_flops(tokens, sequences, matrix + thin, prompt.score, prompt.logit)
+        if tower is not None:
+            reading = reading + tower_flops(tower, sequences * i.images)
+        return decodes * step + reading
+
+    hfu = flops_share(
+        i, flops(prompt.matrix), flops(zero_like(prompt.matrix)), cycle, i.replica_devices
+    )
+    if not is_zero(i.calibration.expert_padding):
+        hfu = hfu + f.flops_utilization(padding, cycle, i.peak_rate, 1)
+    return served_power(i, sequences, cycle, hfu, traffic)
 
 
 def served_power(
     i: ServingInputs, sequences: Value, cycle: Value, hfu: Value, traffic: Value
 ) -> dict[str, Value]:
-    """Return power and energy of a serving group from the work and the time of one batch."""
+    """Return power and energy of a serving group from its utilizations in the time of one batch."""
     mbu = f.bandwidth_utilization(traffic, cycle, i.device.memory.bandwidth)
     drawn = drawn_power(i, hfu, mbu)
     energy = i.replica_devices * drawn["device_power"] * cycle

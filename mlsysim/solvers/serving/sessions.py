@@ -8,9 +8,9 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, where, zero_like
-from mlsysim.solvers.serving.cache import own_blocks
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.operators import serve_operators, server_memory
+from mlsysim.solvers.serving.memory import own_blocks, server_memory
+from mlsysim.solvers.serving.operators import serve_operators
 
 __all__ = [
     "Prefixes",
@@ -57,7 +57,7 @@ def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
     """
     memory = server_memory(i, 1, 1)
     share = i.calibration.kv_share
-    room = memory.capacity - memory.held - taken
+    room = memory.room - taken
     flow = rate * own_blocks(i, 1, i.seq_len + i.kept_output) / share
     here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
     beyond = first_known(i.host_memory, zero_like(room))

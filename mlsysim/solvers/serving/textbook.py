@@ -7,8 +7,8 @@ from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where, zero_like
-from mlsysim.solvers.serving.cache import cache_parts, cache_size, longest, own_blocks, own_cache
 from mlsysim.solvers.serving.inputs import ServingInputs
+from mlsysim.solvers.serving.memory import cache_parts, cache_size, longest, own_blocks, own_cache
 from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
 from mlsysim.solvers.work import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import (
@@ -22,20 +21,19 @@ from mlsysim.core.numeric import (
     where,
     zero_like,
 )
-from mlsysim.solvers.inference import inference_device
+from mlsysim.solvers.layer import Device
 from mlsysim.solvers.power import drawn_power
-from mlsysim.solvers.serving.host import loading_time
+from mlsysim.solvers.serving.memory import loading_time, pass_budget
 from mlsysim.solvers.serving.operators import (
-    Pass,
+    ClosedLoop,
     aligned_prompts,
+    closed_loop,
     gathered_tokens,
-    pass_budget,
     preempted_share,
-    prefill_pass,
     prompts_together,
     refills_together,
-    serve_steps,
 )
+from mlsysim.solvers.serving.passes import device_of, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["Engine", "engine_of", "interpolated", "with_prefixes"]
@@ -45,10 +43,8 @@ _DOUBLINGS = 15
 _LAUNCHED = 1.5
 """Steps before admission that the model of passes already includes: the rest of the running pass,
 and the decode step that shares a pass with the prompt."""
-
-
 _SMALL = 1e-6
-_BESIDE = 32.0
+_TYPICAL_RUNNING = 32.0
 """Running sequences in the pass that shows how much of a prompt's time grows with its length. Their
 number matters only for short prompts, which wait for weights that the pass reads anyway."""
 
@@ -64,9 +60,9 @@ def interpolated(knots: tuple[Value, ...], values: tuple[Value, ...], at: Value)
     return value
 
 
-@dataclass(frozen=True)
-class Engine:
-    """An engine that works in passes, as the queueing model and the simulator represent it."""
+@dataclass(frozen=True, kw_only=True)
+class _PromptTimes:
+    """What passes take for prompts."""
 
     empty: Value
     """Time of a pass with one prompt that does not grow with the prompt."""
@@ -76,6 +72,16 @@ class Engine:
     """Numbers of prompts in a pass, in ascending order, from one to as many as a stage takes."""
     reads: tuple[Value, ...]
     """Time of a stage to prefill so many prompts, without decode."""
+    seq_len: Value
+    """Tokens of a prompt that are not in the cache."""
+    attending: Value = 0.0
+    """Part of `prefill` in which new tokens attend to those in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine(_PromptTimes):
+    """An engine that works in passes, as the queueing model and the simulator represent it."""
+
     sizes: tuple[Value, ...]
     """Numbers of sequences, each twice the previous one, up to `places`."""
     decodes: tuple[Value, ...]
@@ -93,8 +99,6 @@ class Engine:
     """Most sequences that run at once."""
     fits: Value
     """Sequences of full length that fit; below one, the engine cannot run at all."""
-    seq_len: Value
-    """Tokens of a prompt that are not in the cache."""
     pass_tokens: Value
     """Most prompt tokens in one pass of a rank."""
     delay_steps: Value
@@ -105,8 +109,6 @@ class Engine:
     """Tokens of a sequence between two admissions."""
     aligned: Value = 1.0
     """Least prompts of a pass that has any."""
-    attending: Value = 0.0
-    """Part of `prefill` in which new tokens attend to those in the cache."""
     ranks: Value = 1.0
     """Ranks of data-parallel attention, which prefill different prompts in a pass."""
     stages: Value = 1.0
@@ -223,61 +225,66 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     length = f.length_in_flight(i.answer, i.output_variation)
     # The cached and loaded shares are subtracted below, for each prompt.
     running = i.but(output_len=length, cached_share=0.0, loaded_share=0.0)
-    full, _ = serve_steps(running.but(batch_size=i.batch_limit))
-    places = full["running_batch_size"]
-    sizes: list[Value] = []
-    for power in range(_DOUBLINGS):
-        sizes.append(minimum(float(2**power), places))
-    served: list[tuple[dict[str, Any], Pass]] = []
+    device = device_of(i)
+    full = closed_loop(running.but(batch_size=i.batch_limit), device).batch
+    places = full.running
+    sizes = tuple(minimum(float(2**power), places) for power in range(_DOUBLINGS))
+    loops: list[ClosedLoop] = []
     for sequences, before in zip(sizes, [None, *sizes], strict=False):
         same = sequences is before  # at the places, the sizes repeat
-        served.append(served[-1] if same else serve_steps(running.but(batch_size=sequences)))
-    prompts = _prompts(i, places)
+        loops.append(loops[-1] if same else closed_loop(running.but(batch_size=sequences), device))
+    prompts = _prompt_times(i, device, places)
+
     # While the cache is full, each new token evicts another one, which a later pass computes again.
-    chosen = is_known(i.reserved_output)
     refills = minimum(prompts_together(i, places, i.answer), prompts.prompts[-1])
     each = interpolated(prompts.prompts, prompts.reads, refills) / (refills * prompts.seq_len)
     # All tokens are recomputed in the passes after the first token.
     each = each * i.answer / maximum(i.answer - 1, 1)
     share = preempted_share(running)
     # At the places, requests that wait are admitted as soon as a part of their answer fits.
-    most = full["recomputed_tokens"] / maximum(length, 1)
-    preempted = [where(b < places, share(b), most) for b in sizes]
-    again = [b * part * each for b, part in zip(sizes, preempted, strict=True)]
+    most = full.recomputed / maximum(length, 1)
+    preempted = tuple(where(size < places, share(size), most) for size in sizes)
+    chosen = is_known(i.reserved_output)
+    decodes = tuple(
+        loop.decode + when(chosen, size * part * each)
+        for loop, size, part in zip(loops, sizes, preempted, strict=True)
+    )
+
     c = i.calibration
+    first_steps = [zero_like(loop.step.time) for loop in loops]
     if i.role == "decode":
         # Keys and values come from a prefill pool; a first pass processes the token sent with them.
         nothing, single = zero_like(prompts.prefill), prompts.prompts[0]  # 0 s, and a count of 1
-        prompts = _Prompts(
-            empty=served[0][0]["decode_latency"],
+        prompts = _PromptTimes(
+            empty=loops[0].decode,
             prefill=nothing,
             prompts=tuple(single for _ in prompts.prompts),
             reads=tuple(nothing for _ in prompts.reads),
             seq_len=single,
             attending=nothing,
         )
+        # That pass is a decode step, which is part of a wait for admission.
+        first_steps = [
+            where(i.answer > 1, zero_like(loop.step.time), loop.step.time) for loop in loops
+        ]
 
-    def wait(size: Value, step: Value) -> Value:
+    def wait(size: Value, step: Value, first_step: Value) -> Value:
         steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, size, i.answer)
         waited = f.admission_wait(step, size, steps, i.answer) + c.request_overhead
-        # The first pass of a decode pool is a decode step, which is part of a wait for admission.
-        single = (
-            zero_like(step) if i.role != "decode" else where(i.answer > 1, zero_like(step), step)
-        )
-        return waited + single
+        return waited + first_step
 
     return Engine(
         **vars(prompts),
-        sizes=tuple(sizes),
-        decodes=tuple(
-            answer["decode_latency"] + when(chosen, more)
-            for (answer, _), more in zip(served, again, strict=True)
+        sizes=sizes,
+        decodes=decodes,
+        savings=tuple(c.mixing * loop.step.shared for loop in loops),
+        waits=tuple(
+            wait(size, loop.step.time, first_step)
+            for size, loop, first_step in zip(sizes, loops, first_steps, strict=True)
         ),
-        savings=tuple(c.mixing * step.shared for _, step in served),
-        waits=tuple(wait(size, step.time) for size, (_, step) in zip(sizes, served, strict=True)),
-        powers=tuple(answer["device_power"] for answer, _ in served),
+        powers=tuple(loop.energy["device_power"] for loop in loops),
         places=places,
-        fits=full["max_batch_size"],
+        fits=full.fits,
         pass_tokens=pass_budget(i),
         delay_steps=maximum(c.admission_steps - _LAUNCHED, 0),
         accepted=i.accepted,
@@ -287,7 +294,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         stages=i.pp_size,
         idle_power=drawn_power(i, 0.0, 0.0)["device_power"],
         loading=loading_time(i),
-        preempted=tuple(preempted),
+        preempted=preempted,
     )
 
 
@@ -295,60 +302,44 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
     """Return the same engine with the cached and loaded shares of these inputs."""
     if i.role == "decode":
         return engine
-    return replace(engine, **vars(_prompts(i, engine.places)), loading=loading_time(i))
+    return replace(
+        engine, **vars(_prompt_times(i, device_of(i), engine.places)), loading=loading_time(i)
+    )
 
 
-@dataclass(frozen=True)
-class _Prompts:
-    """What passes take for prompts, in the fields of an `Engine`."""
-
-    empty: Value
-    prefill: Value
-    prompts: tuple[Value, ...]
-    reads: tuple[Value, ...]
-    seq_len: Value
-    attending: Value
-
-
-def _prompts(i: OpenLoopInputs, places: Value) -> _Prompts:
+def _prompt_times(i: OpenLoopInputs, device: Device, places: Value) -> _PromptTimes:
     """Return the times of passes with prompts.
 
     They are exact for as many prompts as a full engine prefills together, and interpolated between
     that and a single prompt or a full pass.
     """
-    fresh = maximum(1, (1 - i.known_share) * i.seq_len)
-    ranks = i.attention_dp
+    fresh, ranks = new_tokens(i), i.attention_dp
+    one = i.but(batch_size=1.0)
+    plain = one.but(cached_share=0.0, loaded_share=0.0)
+
+    def reading(inputs: OpenLoopInputs, prompts: Value) -> Value:
+        return prefill_pass(inputs, device, prompts).time
+
     most = ranks * maximum(1, pass_budget(i) / fresh)
     refills = minimum(prompts_together(i, places, i.answer), most)
     below, above = minimum(refills, ranks), maximum(refills, ranks)
     numbers = [1 + zero_like(below)]
-    for number in (
-        sqrt(below),
-        below,
-        sqrt(below * above),
-        above,
-        sqrt(above * most),
-        most,
-    ):
+    for number in (sqrt(below), below, sqrt(below * above), above, sqrt(above * most), most):
         numbers.append(numbers[-1] if _same(number, numbers[-1]) else number)
     times: list[Value] = []
-    one = i.but(batch_size=1.0)
     for number, before in zip(numbers, [None, *numbers], strict=False):
-        times.append(times[-1] if number is before else _reading(one, number) / i.pp_size)
+        times.append(times[-1] if number is before else reading(one, number) / i.pp_size)
     alone = times[0] * i.pp_size
     # How much of that grows with the prompt: what it adds to a pass of a few tokens.
-    plain = one.but(cached_share=0.0, loaded_share=0.0)
-    few = _reading(plain.but(seq_len=_BESIDE + zero_like(fresh)), 1)
-    growing = _reading(plain.but(seq_len=_BESIDE + fresh), 1) - few
+    few = reading(plain.but(seq_len=_TYPICAL_RUNNING + zero_like(fresh)), 1)
+    growing = reading(plain.but(seq_len=_TYPICAL_RUNNING + fresh), 1) - few
     attending = zero_like(alone)
     if not is_zero(i.known_share):
         # Fresh tokens also attend to the cached ones.
-        known = where(
-            i.known_share > 0, alone - _reading(plain.but(seq_len=fresh), 1), zero_like(alone)
-        )
-        attending = maximum(known, zero_like(alone))
+        known = alone - reading(plain.but(seq_len=fresh), 1)
+        attending = maximum(where(i.known_share > 0, known, attending), attending)
     prefill = minimum(growing + attending, alone)
-    return _Prompts(
+    return _PromptTimes(
         empty=alone - prefill,
         prefill=prefill,
         prompts=tuple(numbers),
@@ -361,9 +352,3 @@ def _prompts(i: OpenLoopInputs, places: Value) -> _Prompts:
 def _same(a: Value, b: Value) -> bool:
     """Return whether two single numbers are equal, so that a model may leave out a term."""
     return type(a) is type(b) is float and a == b
-
-
-def _reading(i: OpenLoopInputs, prompts: Value) -> Value:
-    """Return the time of a pass that prefills prompts."""
-    d = inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
-    return prefill_pass(i, d, prompts).time

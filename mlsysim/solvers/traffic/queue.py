@@ -13,13 +13,17 @@ from mlsysim.solvers.serving.sessions import Prefixes, prefixes_at, running_memo
 from mlsysim.solvers.traffic.bands import LAW, edges_of, simulated
 from mlsysim.solvers.traffic.engine import Engine, engine_of, interpolated, with_prefixes
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
-from mlsysim.solvers.traffic.load import Requests, Turnover, in_flight, turnover_of
-from mlsysim.solvers.traffic.times import (
+from mlsysim.solvers.traffic.steady import (
+    Requests,
+    Turnover,
     first_token,
+    in_flight,
     next_tokens,
     passes_of,
     percentiles,
     place_queue,
+    requests_of,
+    turnover_of,
 )
 
 _SMALL = 1e-6
@@ -37,15 +41,16 @@ def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
 def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests with an engine of these inputs."""
     # Stays do not depend on the rate, so that those of the bands are the same.
-    turnover = turnover_of(engine, _requests(i))
-    found = asked(engine, i, turnover)
+    requests = requests_of(i)
+    turnover = turnover_of(engine, requests)
+    found = _queue(engine, requests, turnover)
     steps = engine.prefill / found["decode_latency"]
     prompt_steps = where(i.answer > 1, steps, math.nan * steps)
     known = simulated(i, prompt_steps)
     for edge in ("low", "high"):
         # Passes that take k times as long are those of k times the rate in slow motion.
         slower = getattr(i.calibration, f"itl_band_{edge}")
-        moved = asked(engine, i.but(arrival_rate=slower * i.arrival_rate), turnover)
+        moved = _queue(engine, replace(requests, rate=slower * requests.rate), turnover)
         growth = {name: moved[name] / found[name] for name in LAW}
         for name, value in edges_of(found, growth, i.calibration, edge).items():
             found[name] = where(known, value, math.nan * value)
@@ -83,14 +88,14 @@ def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
 
 
 def settled(engine: Engine, i: OpenLoopInputs) -> tuple[Engine, Prefixes]:
-    """Return an engine with the prefixes that stay cached at these inputs' rate, and those.
+    """Return an engine with the prefixes that stay cached at these inputs' rate, and the prefixes.
 
     The cached prefixes depend on the memory of the requests in flight, and the other way around.
     Fewer prefixes mean more requests in flight, so we start without any and converge from below.
     """
-    length = f.length_in_flight(i.answer, i.output_variation)
+    requests, length = requests_of(i), f.length_in_flight(i.answer, i.output_variation)
     for _ in range(_ROUNDS):
-        found = asked(engine, i)
+        found = _queue(engine, requests, turnover_of(engine, requests))
         inside = where(found["stable"], found["requests_in_flight"], engine.places)
         taken = running_memory(i.but(output_len=length), minimum(inside, engine.places))
         prefixes = prefixes_at(i, i.arrival_rate, taken)
@@ -99,19 +104,7 @@ def settled(engine: Engine, i: OpenLoopInputs) -> tuple[Engine, Prefixes]:
     return engine, prefixes
 
 
-def asked(engine: Engine, i: OpenLoopInputs, turnover: Turnover | None = None) -> dict[str, Any]:
-    """Return rates, times and percentiles of an engine for the traffic of these inputs."""
-    requests = _requests(i)
-    return _queue(engine, requests, turnover or turnover_of(engine, requests))
-
-
-def _requests(i: OpenLoopInputs) -> Requests:
-    return Requests(i.arrival_rate, i.answer, i.burstiness, i.input_variation, i.output_variation)
-
-
-def _after_loading(
-    engine: Engine, found: dict[str, Any], rate: Value, burstiness: Value, input_variation: Value
-) -> dict[str, Any]:
+def _after_loading(engine: Engine, found: dict[str, Any], requests: Requests) -> dict[str, Any]:
     """Return the same with the time to load prefixes from the host, one prompt after another."""
     # The devices of each rank have links of their own.
     passes = engine.empty + engine.prefill
@@ -119,23 +112,16 @@ def _after_loading(
     # A client waits for the link as well, before its request has a slot.
     capacity = 1 / (1 / found["request_capacity"] + engine.loading / engine.places)
     capacity = minimum(capacity, 1 / each)
-    utilization = rate / capacity
+    utilization = requests.rate / capacity
     stable = utilization < 1
-    busy = where(stable, rate * each, zero_like(utilization))
-    wait = f.budget_wait(busy, engine.loading, burstiness, input_variation)
+    busy = where(stable, requests.rate * each, zero_like(utilization))
+    wait = f.budget_wait(busy, engine.loading, requests.burstiness, requests.input_variation)
     more = engine.loading + wait
     later = {n: v + more for n, v in found.items() if n.startswith(("ttft", "e2e"))}
-    later["requests_in_flight"] = rate * later["e2e_mean"]
+    later["requests_in_flight"] = requests.rate * later["e2e_mean"]
     known = {n: where(stable, v, math.nan * v) for n, v in later.items()}
-    return (
-        found
-        | known
-        | {
-            "request_capacity": capacity,
-            "utilization": utilization,
-            "stable": stable,
-        }
-    )
+    rates = {"request_capacity": capacity, "utilization": utilization, "stable": stable}
+    return found | known | rates
 
 
 def queue_at(
@@ -153,25 +139,23 @@ def queue_at(
 
 def _queue(engine: Engine, requests: Requests, turnover: Turnover) -> dict[str, Any]:
     """Return rates, times and percentiles of an engine with these stays of requests."""
-    rate, burstiness = requests.rate, requests.burstiness
     capacity = turnover.capacity
-    utilization = rate / capacity
+    utilization = requests.rate / capacity
     stable = utilization < 1
     # Without a steady state, times are computed at half of the capacity and then dropped.
-    arrivals = where(stable, rate, capacity / 2)
-    requests = replace(requests, rate=arrivals)
-    inside = in_flight(engine, requests, turnover)
-    passes = passes_of(engine, requests, turnover, inside)
-    first = first_token(engine, requests, turnover, inside, passes, capacity)
-    places = place_queue(engine, requests, inside, passes, capacity)
-    tokens = next_tokens(engine, requests, turnover, inside, passes)
-    times = percentiles(engine, requests, first, tokens, places)
+    steady = replace(requests, rate=where(stable, requests.rate, capacity / 2))
+    inside = in_flight(engine, steady, turnover)
+    passes = passes_of(engine, steady, turnover, inside)
+    first = first_token(engine, steady, turnover, inside, passes)
+    places = place_queue(engine, steady, turnover, inside, passes)
+    tokens = next_tokens(engine, steady, turnover, inside, passes)
+    times = percentiles(engine, steady, first, tokens, places)
     running = minimum(inside.running, engine.places)
     drawn = interpolated(engine.sizes, engine.powers, running)
     # Without requests, a device draws what an idle one does that a program occupies.
     drawn = engine.idle_power + passes.busy * (drawn - engine.idle_power)
     found = times | {
-        "requests_in_flight": arrivals * times["e2e_mean"],
+        "requests_in_flight": steady.rate * times["e2e_mean"],
         "waiting_probability": places.waiting,
         "place_wait": places.waiting * places.wait,
         "decode_latency": interpolated(engine.sizes, engine.decodes, running),
@@ -183,6 +167,4 @@ def _queue(engine: Engine, requests: Requests, turnover: Turnover) -> dict[str, 
         "utilization": utilization,
         "stable": stable,
     }
-    if is_zero(engine.loading):
-        return answer
-    return _after_loading(engine, answer, rate, burstiness, requests.input_variation)
+    return answer if is_zero(engine.loading) else _after_loading(engine, answer, requests)

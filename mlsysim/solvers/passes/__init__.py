@@ -1,1 +1,0 @@
-"""How long does one device take for a forward pass?"""
