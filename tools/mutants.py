@@ -32,7 +32,8 @@ GROUPS = {
     "formulas": ["core/formulas/[a-z]*.py"],
     "models": [
         *("solvers/layer.py", "solvers/work.py", "solvers/training/[lmw]*.py"),
-        *("solvers/*/operators.py", "solvers/*/textbook.py"),
+        *("solvers/*/operators.py", "solvers/*/textbook.py", "solvers/passes.py"),
+        "solvers/serving/[elmp]*.py",
     ],
 }
 NEAREST = {"training": "distributed", "serving": "serving", "passes": "single_node"}
@@ -140,7 +141,7 @@ def _function(node: Any) -> str:
 
 def stages(folder: Path, mutant: Mutant) -> Iterator[list[str]]:
     """Yield the tests to run: those that name the formula, or the kind of model, and then all."""
-    part, name = mutant.path.parts[2], mutant.function
+    part, name = mutant.path.parts[2].removesuffix(".py"), mutant.function
     if part == "formulas":
         word = re.compile(rf"\b{name}\b")
         tests = (folder / "tests").glob("[crs]*/**/test_*.py")
