@@ -179,10 +179,32 @@ def numeric():
 
 @pytest.mark.parametrize(("solver", "good", "name"), list(numeric()))
 def test_arrays_are_sent_to_sweep(solver, good, name):
-    for values in (np.array([1, 1]), np.array([0.5, 0.5]), np.array([])):
-        with pytest.raises(ConfigError, match=rf"^{name} = array.*use sweep") as caught:
+    several = [np.array([1, 1]), np.array([0.5, 0.5]), np.array([])]
+    if isinstance(kind := solver.parameters[name], Amount):
+        several.append(Q_(np.array([1.0, 2.0]), kind.unit))
+    for values in several:
+        with pytest.raises(ConfigError, match=rf"^{name} = .*use sweep") as caught:
             solver.solve(**good | {name: values})
         assert caught.value.argument == name
+
+
+def amounts():
+    for solver, good in GOOD.items():
+        for name, kind in solver.parameters.items():
+            if isinstance(kind, Amount):
+                yield pytest.param(solver, good, name, kind, id=f"{solver.__name__}-{name}")
+
+
+@pytest.mark.parametrize(("solver", "good", "name", "kind"), list(amounts()))
+def test_a_plain_number_is_one_of_the_unit(solver, good, name, kind):
+    dressed = kind.admit(name, Q_(2, kind.unit))
+    assert dressed == pytest.approx(Q_(2, kind.unit).to_base_units().magnitude)
+    assert kind.plain or not name.endswith(("_days", "_hours", "_s", "_price"))
+    if kind.plain:
+        assert kind.admit(name, 2) == pytest.approx(dressed)
+        numbers, accepted = kind.admit_array(np.array([2, -2]))
+        assert numbers.tolist() == [kind.admit(name, 2), -kind.admit(name, 2)]
+        assert accepted.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, np.array, lambda n: Q_(n, "")])

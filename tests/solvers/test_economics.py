@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
 import pytest
 
 from mlsysim import (
     Q_,
     ConfigError,
     DistributedSolver,
-    EconomicsModel,
     EconomicsSolver,
     Fleet,
     Hardware,
@@ -143,21 +141,6 @@ def test_electricity_costs_what_the_grid_asks():
     assert default.to("USD/kWh").magnitude == pytest.approx(0.0813)
 
 
-def test_sweeps_over_grids_and_fleets_take_their_own_prices():
-    table = sweep(
-        EconomicsSolver,
-        fleet=[FLEET, unpriced()],
-        grid=[Infra.Norway, Infra.Ireland],
-        duration_days=[30, 60],
-    )
-    assert len(table) == 8
-    for index, row in enumerate(table):
-        alone = table.result(index)
-        assert row["opex_energy"].magnitude == pytest.approx(alone.opex_energy.magnitude)
-        if alone.rental_cost is not None:
-            assert row["rental_cost"].magnitude == pytest.approx(alone.rental_cost.magnitude)
-
-
 def test_tokens():
     run = DistributedSolver.solve(
         model=Models.Llama3_70B,
@@ -212,27 +195,6 @@ def test_prices_may_have_units():
             assert dressed[name].magnitude == pytest.approx(value.magnitude), name
 
 
-def test_sweeps_take_quantities():
-    lives = [Q_(3, "year"), Q_(60, "month")]
-    table = sweep(
-        EconomicsSolver,
-        **ASKED,
-        kwh_price=Q_(np.array([50.0, 100.0]), "USD/MWh"),
-        service_life=lives,
-        rental_price=[2, 3.5],
-    )
-    assert len(table) == 8
-    assert table.units["kwh_price"] == "USD/kWh"
-    assert table["kwh_price"].magnitude.max() == pytest.approx(0.1)
-    for index, row in enumerate(table):
-        alone = table.result(index)
-        for name in ("tco", "cost_per_device_hour", "rental_cost"):
-            assert row[name].magnitude == pytest.approx(alone[name].magnitude), name
-    assert table.best("cost_per_device_hour", smallest=True).capex_share.magnitude == pytest.approx(
-        8_640_000 * 365 / (5 * 365.25)
-    )
-
-
 def test_an_axis_of_the_wrong_dimension_is_refused():
     with pytest.raises(ConfigError, match="service_life"):
         sweep(EconomicsSolver, **ASKED, service_life=[Q_(3, "year"), Q_(60, "W")])
@@ -240,10 +202,6 @@ def test_an_axis_of_the_wrong_dimension_is_refused():
         sweep(EconomicsSolver, **ASKED, service_life=[3, 5])
     with pytest.raises(ConfigError, match="kwh_price must be a flat axis"):
         sweep(EconomicsSolver, **ASKED, kwh_price=[])
-
-
-def test_both_names():
-    assert EconomicsModel is EconomicsSolver
 
 
 def missing(given):

@@ -14,7 +14,6 @@ from mlsysim import (
     OpenLoopSolver,
     ServingSolver,
     Systems,
-    sweep,
 )
 from mlsysim.core import formulas as f
 from mlsysim.registry.calibration.serving import ServingCalibrations
@@ -183,20 +182,6 @@ def test_contradictions(wrong, argument):
     assert fault.value.argument == argument
 
 
-def test_a_sweep_over_ranks_equals_solve():
-    table = sweep(ServingSolver, **LOAD, batch_size=32, lora_rank=[None, 8, 64], adapters=[1, 30],
-                  invalid="drop")  # fmt: skip
-    assert len(table) == 5
-    for row in range(5):
-        found = table.row(row)
-        rank = None if found["lora_rank"] != found["lora_rank"] else found["lora_rank"]
-        r = served(batch_size=32, lora_rank=rank, adapters=found["adapters"])
-        assert s(found["itl"]) == pytest.approx(s(r.itl))
-        assert found["adapter_memory"].to("byte").magnitude == pytest.approx(
-            r.adapter_memory.to("byte").magnitude
-        )
-
-
 def opened(**more):
     load = {k: v for k, v in LOAD.items() if k != "batch_size"} | {"arrival_rate": 10}
     return OpenLoopSolver.solve(**load | more)
@@ -240,21 +225,6 @@ def test_pools_have_adapters(role):
     slow = opened(role=role, lora_rank=RANK, adapters=40, resident_adapters=39)
     fast = opened(role=role, lora_rank=RANK, adapters=40)
     assert slow.ttft_mean > fast.ttft_mean
-
-
-def test_a_sweep_over_adapters_of_open_loops():
-    table = sweep(
-        OpenLoopSolver,
-        **{k: v for k, v in LOAD.items() if k not in ("calibration", "batch_size")},
-        arrival_rate=[1.0, 10.0],
-        lora_rank=[None, 8, 64],
-        reserved_output=[None, 0.5],
-    )
-    assert len(table) == 12
-    row = table.row(9)
-    given = {n: row[n] for n in ("arrival_rate", "lora_rank", "reserved_output")}
-    given = {n: None if v != v else v for n, v in given.items()}
-    assert row["ttft_p99"] == opened(calibration=None, **given).ttft_p99
 
 
 def test_adapters_of_separate_pools():

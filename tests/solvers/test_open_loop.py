@@ -36,13 +36,6 @@ def ms(value):
     return value.to("ms").magnitude
 
 
-def test_a_lone_request_has_the_engine_to_itself():
-    r = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD)
-    alone = ServingSolver.solve(**LOAD, batch_size=1)
-    assert ms(r.ttft_mean) == pytest.approx(ms(alone.prefill_latency), rel=1e-3)
-    assert ms(r.tpot_mean) == pytest.approx(ms(alone.decode_latency), rel=0.02)
-
-
 def test_littles_law():
     r = OpenLoopSolver.solve(arrival_rate=12, **LOAD)
     assert r.requests_in_flight == pytest.approx(12 * r.e2e_mean.to("s").magnitude)
@@ -125,15 +118,10 @@ def test_derivation_and_derivative():
 @pytest.mark.parametrize(
     ("given", "argument"),
     [
-        ({"arrival_rate": 0}, "arrival_rate"),
-        ({"arrival_rate": -1}, "arrival_rate"),
-        ({"arrival_rate": Q_(1, "s")}, "arrival_rate"),
-        ({"burstiness": -0.1}, "burstiness"),
         ({"output_len": 0.5}, "output_len"),
         ({"seq_len": 0.5}, "seq_len"),
-        ({"cached_share": 1.1}, "cached_share"),
-        ({"batch_limit": 0}, "batch_limit"),
         ({"model": Models.BERT_Base}, "model"),
+        ({"role": "prefill", "draft_tokens": 1, "acceptance_length": 1.5}, "draft_tokens"),
     ],
 )
 def test_bad_input(given, argument):
@@ -167,20 +155,6 @@ def test_an_engine_without_requests_is_idle():
     assert above[1] / above[0] == pytest.approx(2, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("given", "argument"),
-    [
-        ({"expert_imbalance": 1.5}, "expert_imbalance"),
-        ({"redundant_experts": 8}, "redundant_experts"),
-        ({"role": "prefill", "draft_tokens": 1, "acceptance_length": 1.5}, "draft_tokens"),
-    ],
-)
-def test_levers_without_effect_are_refused(given, argument):
-    with pytest.raises(ConfigError) as caught:
-        OpenLoopSolver.solve(arrival_rate=1, **LOAD, **given)
-    assert caught.value.argument == argument
-
-
 NODE = {
     "model": Models.DeepSeek_V3,
     "hardware": Systems.Nodes.HGX_H200,
@@ -191,18 +165,19 @@ NODE = {
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "load",
     [
-        {"tp_size": 8},
-        {"tp_size": 8, "ep_size": 8},
-        {"attention_dp": 8, "ep_size": 8},
-        {"tp_size": 4, "pp_size": 2},
-        {"tp_size": 8, "draft_tokens": 1, "acceptance_length": 1.8},
+        LOAD,
+        NODE | {"tp_size": 8},
+        NODE | {"tp_size": 8, "ep_size": 8},
+        NODE | {"attention_dp": 8, "ep_size": 8},
+        NODE | {"tp_size": 4, "pp_size": 2},
+        NODE | {"tp_size": 8, "draft_tokens": 1, "acceptance_length": 1.8},
     ],
 )
-def test_a_lone_request_meets_the_plan_of_the_serving_model(plan):
-    r = OpenLoopSolver.solve(arrival_rate=1e-6, **NODE, **plan)
-    alone = ServingSolver.solve(**NODE, **plan, batch_size=1)
+def test_a_lone_request_has_the_engine_to_itself(load):
+    r = OpenLoopSolver.solve(arrival_rate=1e-6, **load)
+    alone = ServingSolver.solve(**load, batch_size=1)
     assert ms(r.ttft_mean) == pytest.approx(ms(alone.prefill_latency), rel=1e-3)
     assert ms(r.tpot_mean) == pytest.approx(ms(alone.decode_latency), rel=0.02)
 
@@ -518,22 +493,6 @@ def test_faster_devices_make_no_time_longer():
                 assert r.request_capacity > slow.request_capacity * (1 - 1e-9)
                 for time in TIMES:
                     assert float(r[time] / slow[time]) < 1.001, (name, share, time)
-
-
-def test_a_sweep_over_roles_is_what_solve_answers():
-    load = LOAD | {"hardware": Systems.Nodes.DGX_H100}
-    table = sweep(
-        OpenLoopSolver,
-        **load | {"output_len": [2, 200]},
-        arrival_rate=4,
-        role=["both", "prefill", "decode"],
-    )
-    assert len(table["role"]) == 6
-    for row in range(6):
-        given = {"role": table["role"][row], "output_len": float(table["output_len"][row])}
-        r = OpenLoopSolver.solve(**load | given, arrival_rate=4)
-        for name in ("ttft_p99", "e2e_mean", "request_capacity", "prefill_latency"):
-            assert r[name] == table[name][row], (given, name)
 
 
 def test_one_token_on_a_device_whose_prompts_take_minutes():

@@ -12,10 +12,8 @@ from mlsysim import (
     ConfigError,
     Fleet,
     Models,
-    ReliabilityModel,
     ReliabilitySolver,
     Systems,
-    sweep,
 )
 from mlsysim.core.formulas import checkpoint_goodput, optimal_checkpoint_interval
 
@@ -162,22 +160,6 @@ def test_a_fleet_that_fails_faster_than_it_saves():
     assert solve().reasons == ()
 
 
-def test_sweeps():
-    table = sweep(
-        ReliabilitySolver,
-        fleet=[Systems.Clusters.Research_256, FLEET],
-        job_duration_hours=720,
-        checkpoint_time_s=[10, 60, 600, 30_000],
-        device_mtbf=Q_(np.array([20.0, 50.0]), "kh"),
-    )
-    assert len(table) == 16
-    assert table.units["device_mtbf"] == "h"
-    for index, row in enumerate(table):
-        assert row["goodput"] == pytest.approx(table.result(index).goodput)
-    assert table.best("goodput").fleet_mtbf == table["fleet_mtbf"].max()
-    assert not table["feasible"].all()
-
-
 def test_a_record_and_a_given_time_between_failures():
     sourced = {item.origin for item in solve().explain("goodput").inputs if item.source}
     assert "interruptions.interruptions" in sourced
@@ -186,7 +168,3 @@ def test_a_record_and_a_given_time_between_failures():
     origins = {item.origin for item in given.explain("goodput").inputs}
     assert "interruptions.interruptions" not in origins
     assert "device_mtbf" in origins
-
-
-def test_both_names():
-    assert ReliabilityModel is ReliabilitySolver

@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from mlsysim import Hardware, Models, ServingSolver, sweep
+from mlsysim import Hardware, Models, ServingSolver
 from mlsysim.core import formulas as f
 
 KV = 128 * 1024
@@ -106,25 +106,6 @@ def test_reserving_everything_preempts_nothing():
     assert least.recomputed_tokens == pytest.approx(1000)
     assert least.running_batch_size > some.running_batch_size > most.running_batch_size
     assert least.output_throughput < most.output_throughput < some.output_throughput
-
-
-def test_a_sweep_over_what_is_reserved():
-    table = sweep(
-        ServingSolver,
-        **LOAD,
-        seq_len=1000,
-        output_len=[10, 1000],
-        batch_size=500,
-        reserved_output=[None, 0.0, 0.5, 1.0],
-        block_size=[1, 16],
-    )
-    assert len(table) == 16
-    for row in range(len(table)):
-        given = {n: table.row(row)[n] for n in ("output_len", "reserved_output", "block_size")}
-        if given["reserved_output"] != given["reserved_output"]:
-            given["reserved_output"] = None
-        again = served(seq_len=1000, batch_size=500, **given).recomputed_tokens
-        assert table.row(row)["recomputed_tokens"] == pytest.approx(again)
 
 
 def played(prompt, output, room, clients, steps=9000):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsysim import (
-    Q_,
     ConfigError,
     DisaggregatedSolver,
     Fleet,
@@ -18,9 +16,6 @@ from mlsysim import (
     ServingCalibrations,
     ServingSolver,
     Systems,
-    Traffic,
-    plan_serving,
-    sweep,
 )
 from tests.networks import NETWORKS
 
@@ -48,13 +43,6 @@ def number(result, field, unit):
 
 
 # Limits and counting
-
-
-@pytest.mark.parametrize("model", [LATENT, GROUPED, Models.Llama3_8B])
-def test_one_rank_changes_nothing(model):
-    plain, same = solve(model=model), solve(model=model, dcp_size=1)
-    for name in type(plain).__dataclass_fields__:
-        assert str(getattr(plain, name)) == str(getattr(same, name)), name
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
@@ -165,41 +153,6 @@ def test_an_open_loop_holds_more_sequences():
     with pytest.raises(ConfigError) as caught:
         OpenLoopSolver.solve(**job, arrival_rate=0.1, dcp_size=8, role="prefill")
     assert caught.value.argument == "dcp_size"
-
-
-def test_plans_have_an_axis():
-    job = {
-        "model": LATENT,
-        "traffic": Traffic(
-            arrival_rate=Q_(0.1, "1/s"),
-            seq_len=60_000,
-            output_len=1_000,
-            input_variation=0,
-            output_variation=0,
-        ),
-        "slo": {"tpot_p99": Q_(2, "s")},
-        "devices": [NODE],
-        "precision": "fp8",
-        "tp_size": 8,
-        "attention_dp": 1,
-        "ep_size": 1,
-        "batch_limit": [32],
-    }
-    usual, both = plan_serving(**job), plan_serving(**job, dcp_size=[1, 8])
-    assert both.searched == 2 * usual.searched
-    assert {*np.asarray(both.plans["dcp_size"]).tolist()} == {1, 8}
-    row = next(n for n in range(len(both.plans)) if both.plans.row(n)["dcp_size"] == 8)
-    assert both.plans.result(row).max_batch_size > usual.plans.result(0).max_batch_size
-
-
-def test_a_sweep_takes_it_as_an_axis():
-    job = {k: v for k, v in LOAD.items() if k != "calibration"}
-    table = sweep(ServingSolver, **job, dcp_size=[1, 2, 4, 8])
-    latencies = table["decode_latency"].to("s").magnitude
-    each = [
-        number(ServingSolver.solve(**job, dcp_size=n), "decode_latency", "s") for n in (1, 2, 4, 8)
-    ]
-    assert latencies.tolist() == pytest.approx(each)
 
 
 @settings(max_examples=15, deadline=None)

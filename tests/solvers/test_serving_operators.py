@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from mlsysim import Hardware, Models, ServingSolver, Systems, sweep
-from mlsysim.core.formulas import experts_visited
+from mlsysim import Hardware, Models, ServingSolver, Systems
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.serving import (
     ServingCalibrations,
@@ -122,15 +120,6 @@ def test_a_batch_without_answers_is_read_at_once():
     assert seconds(r, "ttft") == pytest.approx(8 * seconds(r, "prefill_latency"), rel=0.02)
 
 
-def test_clients_are_in_flight_or_nowhere():
-    """Little's law: clients = rate x latency, prefills counted once."""
-    for batch in (1, 8, 64, 1000):
-        for output in (0, 1, 2, 512):
-            r = solve(batch_size=batch, output_len=output)
-            held = r.request_throughput.to("1/s").magnitude * seconds(r, "latency")
-            assert held == pytest.approx(batch), (batch, output)
-
-
 @pytest.mark.parametrize(
     "calibration",
     [
@@ -147,12 +136,6 @@ def test_no_token_is_faster_than_a_decode_step(calibration, seq_len):
             r = solve(seq_len=seq_len, batch_size=batch, output_len=output, calibration=calibration)
             assert seconds(r, "itl") >= (1 - 1e-12) * seconds(r, "decode_latency"), (batch, output)
             assert seconds(r, "ttft") >= (1 - 1e-12) * seconds(r, "prefill_latency")
-
-
-def test_every_expert_is_visited_by_many_tokens_and_few_by_one():
-    assert experts_visited(128, 8, 1) == pytest.approx(8)
-    assert experts_visited(128, 8, 4096) == pytest.approx(128)
-    assert experts_visited(1, 1, 7) == 1
 
 
 def test_parts_of_a_prefill_layer_take_more_than_those_of_a_decode_step():
@@ -280,23 +263,6 @@ def test_the_derivation_ends_in_numbers_with_a_source(field):
     origins = [item.origin for item in derivation.inputs]
     for record in ("calibration", "hardware.accelerator", "model"):
         assert any(origin.startswith(f"{record}.") for origin in origins)
-
-
-def test_constants_are_shown_with_the_rows_behind_them():
-    assert "calibrate rows of TensorRT-LLM on H100 and H200" in str(solve().explain("itl"))
-
-
-def test_a_sweep_is_a_loop():
-    table = sweep(
-        ServingSolver,
-        **LOAD
-        | {"batch_size": [1, 16, 400], "waves": 10, "tp_size": [2, 8], "output_len": [0, 99]},
-    )
-    rows = [table.result(index) for index in range(len(table))]
-    assert len({seconds(r, "itl") for r in rows}) == len(rows) == 12
-    for field in (*TIMES, "itl_low", "output_throughput"):
-        found = table[field].to_base_units().magnitude
-        assert found == pytest.approx(np.array([seconds_or_rate(r, field) for r in rows]))
 
 
 # The registry

@@ -21,7 +21,6 @@ from mlsysim import (
     Systems,
     Traffic,
     plan_serving,
-    sweep,
 )
 from mlsysim.core import formulas as f
 
@@ -69,12 +68,6 @@ def slower(bandwidth):
 
 
 # Limits, and by hand
-
-
-def test_no_overlap_is_the_default():
-    plain, same = solve(), solve(overlap_batches=0)
-    for name in type(plain).__dataclass_fields__:
-        assert str(getattr(plain, name)) == str(getattr(same, name)), name
 
 
 def test_two_halves_hide_all_of_a_short_exchange():
@@ -241,19 +234,6 @@ def test_plans_have_an_axis():
     row = int(np.flatnonzero(hidden == 2)[0])
     solved = found.result(row).tpot_mean.to("ms").magnitude
     assert solved == pytest.approx(found["tpot_mean"][row].to("ms").magnitude)
-
-
-def test_a_sweep_takes_it_as_an_axis():
-    job = {n: v for n, v in LOAD.items() if n not in ("calibration", "batch_size")}
-    table = sweep(ServingSolver, **job, overlap_batches=[0, 1, 2], batch_size=[16, 64, 4_096])
-    found = table["decode_latency"].to("s").magnitude.tolist()
-    each = [
-        ServingSolver.solve(**job, overlap_batches=int(n), batch_size=int(clients))
-        .decode_latency.to("s")
-        .magnitude
-        for n, clients in zip(table["overlap_batches"], table["batch_size"], strict=True)
-    ]
-    assert found == pytest.approx(each)
 
 
 @settings(max_examples=20, deadline=None)

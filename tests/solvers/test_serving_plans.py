@@ -44,17 +44,12 @@ def seconds(result, field):
     return result[field].to("s").magnitude
 
 
-# Limits: a plan that splits nothing is today's
+# Limits
 
 
-def test_plans_of_one_change_nothing():
-    usual = solve()
-    plain = {"pp_size": 1, "attention_dp": 1, "ep_size": 1, "redundant_experts": 0}
-    same = solve(**plain, expert_imbalance=1, cached_share=0, draft_tokens=0)
-    assert all(same[field] == usual[field] for field in TIMES)
-    # In a fleet of many nodes, a replica that fits in one uses its links alone.
-    fleet = solve(hardware=TWO_NODES)
-    assert all(seconds(fleet, f) == pytest.approx(seconds(usual, f)) for f in TIMES)
+def test_a_replica_that_fits_in_a_node_of_a_fleet_uses_its_links_alone():
+    node, fleet = solve(), solve(hardware=TWO_NODES)
+    assert all(seconds(fleet, f) == pytest.approx(seconds(node, f)) for f in TIMES)
 
 
 def test_ranks_of_a_dense_model_are_replicas():
@@ -107,7 +102,6 @@ def test_what_a_device_holds():
         (1, 8, 1): (whole - experts) + experts / 8,
         (2, 4, 1): (whole - experts) / 2 + experts / 8,
     }
-    idle = solve(tp_size=8).total_memory_required.to("byte").magnitude
     held = {}
     for (tp, dp, pp), weights in plans.items():
         r = solve(tp_size=tp, attention_dp=dp, pp_size=pp, calibration=NO_WORKSPACE)
@@ -115,7 +109,6 @@ def test_what_a_device_holds():
         held[tp, dp, pp] = r.total_memory_required.to("byte").magnitude
         assert held[tp, dp, pp] == pytest.approx(weights + cache, rel=1e-4)
     assert held[1, 8, 1] > held[8, 1, 1]
-    assert idle > 0
 
 
 # A pass of one token has hardly any activations.
@@ -305,11 +298,10 @@ def test_pools_of_different_devices():
     assert caught.value.argument == "transfer_link"
 
 
-def test_pools_derive_their_numbers():
-    r = pools(batch_size=16)
-    assert "batch_size" in str(r.explain("request_throughput"))
-    assert not pools(model=Models.Llama3_405B).feasible
-    assert pools(model=Models.Llama3_405B).reasons
+def test_pools_without_memory_for_the_weights():
+    r = pools(model=Models.Llama3_405B)
+    assert not r.feasible
+    assert len(r.reasons) == 2
 
 
 def test_memory_is_that_of_the_fullest_stage():

@@ -292,29 +292,6 @@ def test_contradictions(wrong, argument):
     assert fault.value.argument == argument
 
 
-def test_a_sweep_over_sessions():
-    table = sweep(
-        ServingSolver,
-        **{k: v for k, v in LOAD.items() if k != "seq_len"},
-        seq_len=[2000, 3000],
-        batch_size=[8, 64],
-        turns=[2, 5],
-        turn_tokens=50,
-        think_time=Q_([10.0, 100.0], "s"),
-    )
-    for row in (0, 5, 15):
-        found = table.row(row)
-        given = {n: found[n] for n in ("seq_len", "batch_size", "turns", "think_time")}
-        r = served(**given, turn_tokens=50)
-        assert found["prefix_hit_share"] == pytest.approx(r.prefix_hit_share)
-        assert ms(found["ttft"]) == pytest.approx(ms(r.ttft))
-
-
-def test_a_derivation_reaches_the_session():
-    origins = {item.origin for item in served(**CHAT).explain("prefix_hit_share").inputs}
-    assert {"turns", "think_time", "seq_len", "hardware.memory.reported"} <= origins
-
-
 def test_traffic_of_sessions():
     chat = Traffic(
         arrival_rate=Q_(6, "1/s"),

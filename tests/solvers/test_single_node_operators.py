@@ -197,14 +197,6 @@ def test_a_share_is_the_textbooks_roofline():
     assert r.latency == max(r.compute_time, r.memory_time)
 
 
-def test_an_explanation_begins_with_totals():
-    text = str(solve().explain("latency", depth=1))
-    assert "model.layers * layer_time + logits.time" in text
-    assert len(text.splitlines()) < 12
-    summaries = [step.summary for step in solve().explain("latency").steps]
-    assert any("attention scores and their product" in summary for summary in summaries)
-
-
 def test_a_device_without_a_librarys_constants_takes_its_servers():
     r = solve(hardware=Hardware.B200, precision="fp8")
     assert r.calibration.startswith(ServingCalibrations.Blackwell_TensorRT.name)

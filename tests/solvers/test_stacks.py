@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import pytest
@@ -615,70 +614,6 @@ def test_every_answer_has_a_derivation(name):
                 unit = own.units if hasattr(own, "units") else ""
                 made = derived[field].value.to(unit).magnitude
                 assert made == pytest.approx(value, rel=1e-9), field
-
-
-def test_sweeps_over_models_of_different_structure():
-    models = [WHOLE, SHORT, *NETWORKS.values()]
-    given = {"batch_size": [4, 64], "seq_len": [512, 20_000], "precision": "fp8", "tp_size": 2}
-    table = sweep(
-        ServingSolver, model=models, hardware=Systems.Nodes.DGX_H100, output_len=64, **given
-    )
-    each = [one for one in models for _ in range(4)]
-    for row, one in list(zip(table, each, strict=True))[::3]:
-        alone = ServingSolver.solve(
-            model=one,
-            hardware=Systems.Nodes.DGX_H100,
-            output_len=64,
-            batch_size=row["batch_size"],
-            seq_len=row["seq_len"],
-            precision="fp8",
-            tp_size=2,
-        )
-        assert row["itl"] == alone.itl
-        assert row["max_seq_len"] == alone.max_seq_len
-    again = sweep(
-        DistributedSolver,
-        model=models,
-        fleet=FLEET,
-        batch_size=256,
-        pp_size=[1, 2, 4],
-        microbatch_count=[4, 8],
-    )
-    each = [one for one in models for _ in range(6)]
-    for row, one in list(zip(again, each, strict=True))[::4]:
-        alone = DistributedSolver.solve(
-            model=one,
-            fleet=FLEET,
-            batch_size=256,
-            pp_size=row["pp_size"],
-            microbatch_count=row["microbatch_count"],
-        )
-        assert row["step_latency_total"] == alone.step_latency_total
-        assert row["memory"] == alone.memory
-
-
-def test_sweeps_over_widths_of_one_structure():
-    """Networks of one structure are computed together, with numbers that differ."""
-    some = [
-        model(
-            Layers(count=4, attention=Attention(**HEADS, output_gate=gate), feed_forward=MLP),
-            Layers(
-                count=4,
-                attention=LinearAttention(
-                    heads=heads, key_heads=8, key_dim=64, value_dim=64, delta_rule=gate
-                ),
-                feed_forward=FeedForward(width=1_000 * heads, gated=gate),
-            ),
-        )
-        for heads in (8, 16)
-        for gate in (False, True)
-    ]
-    table = sweep(ServingSolver, model=some, hardware=Hardware.H100, batch_size=[1, 8])
-    rows = itertools.product(some, (1, 8))
-    for row, (one, batch) in zip(table, rows, strict=True):
-        alone = ServingSolver.solve(model=one, hardware=Hardware.H100, batch_size=batch)
-        assert row["itl"] == alone.itl
-        assert row["ttft"] == alone.ttft
 
 
 def test_layers_for_more_tokens_are_trained_on_the_last_stage():

@@ -11,7 +11,6 @@ from mlsysim import (
     ConfigError,
     Hardware,
     Infra,
-    SustainabilityModel,
     SustainabilitySolver,
     Systems,
     standalone_fleet,
@@ -133,26 +132,6 @@ def test_plain_numbers_read_like_fields():
     assert list(answer.explain("carbon_footprint_kg").roots) == ["carbon_footprint"]
     with pytest.raises(UnknownEntryError, match="carbon_footprint"):
         answer["carbon_footprint_g"]
-
-
-def test_sweeps():
-    places = [Infra.Quebec, Infra.Hyperscale_US, Infra.Poland]
-    table = sweep(
-        SustainabilitySolver,
-        fleet=FLEET,
-        duration_days=[10, 30],
-        datacenter=places,
-        utilization=[0, 0.5, 1.0],
-    )
-    assert len(table) == 18
-    for index, row in enumerate(table):
-        alone = table.result(index)
-        assert row["total_carbon"].magnitude == pytest.approx(alone.total_carbon.magnitude)
-    assert table.best("carbon_footprint", smallest=True).region_name == "Québec"
-
-
-def test_both_names():
-    assert SustainabilityModel is SustainabilitySolver
 
 
 def test_what_stands_alone_embodies_no_server():

@@ -15,7 +15,6 @@ from mlsysim import (
     ServingSolver,
     SingleNodeSolver,
     Systems,
-    sweep,
 )
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
@@ -133,30 +132,6 @@ def test_the_last_stage_has_neither_tower_nor_images(images):
     tower = GEMMA.vision.network.si("parameters")
     kept = 2 * images * plan["batch_size"] / 16 * WRITTEN
     assert seeing - blind == pytest.approx((16 * tower + kept) / 8)
-
-
-@pytest.mark.parametrize(
-    ("solver", "plan"),
-    [
-        (SingleNodeSolver, PASS),
-        (SingleNodeSolver, PASS | {"efficiency": 0.5}),
-        (ServingSolver, PASS | {"batch_size": 4, "output_len": 64}),
-        (ServingSolver, PASS | {"efficiency": 0.5}),
-        (DistributedSolver, STEP | {"pp_size": 2, "microbatch_count": 2}),
-        (DistributedSolver, STEP | {"pp_size": 2, "schedule": "zb-h1", "microbatch_count": 2}),
-    ],
-)
-def test_images_are_an_axis(solver, plan):
-    lengths, counts = [1024, 4096], [0, 1, 16, 17]
-    table = sweep(solver, **plan | {"seq_len": lengths, "images": counts}, invalid="mark")
-    # 1,024 tokens are four images, and 4,096 are 16.
-    assert list(table["valid"]) == [True, True, False, False, True, True, True, False]
-    for row in range(len(table)):
-        if table["valid"][row]:
-            again = solver.solve(**plan | {"seq_len": lengths[row // 4], "images": counts[row % 4]})
-            assert dict(table.result(row)) == dict(again)
-            field = "latency" if "latency" in table.columns else "step_latency_total"
-            assert seconds(table[field][row]) == pytest.approx(seconds(again[field]), rel=1e-12)
 
 
 @pytest.mark.parametrize("solver", [SingleNodeSolver, ServingSolver, DistributedSolver])
