@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from unittest.mock import patch
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mlsysim import DistributedSolver, Fleet, Models, ParallelismError, Systems, simulate_pipeline
-from mlsysim.solvers.training.work import stage_layout, training_work
-from tests.solvers.every_device import every_device
+from mlsysim.solvers.training import memory, stages
+from mlsysim.solvers.training.stages import stage_layout
+from mlsysim.solvers.training.work import training_work
 
 
 def fleet(nodes):
@@ -232,11 +234,32 @@ def planned(plan):
 
 
 def every_stage(plan):
-    """The contents of all devices, without leaving out any stage."""
+    """The contents of all devices in the order of the stages, without leaving out any stage.
+
+    If microbatches enter at both ends, a device has a stage and its mirror image, and the second
+    half of the devices equals the first.
+    """
     known = inspect.signature(DistributedSolver.solve).parameters
     defaults = {name: item.default for name, item in known.items()}
     i = DistributedSolver.admit(defaults | plan).plain()
-    return every_device(i, training_work(i))
+    name = "_together" if i.schedule.bidirectional else "_held"
+    devices, contents = [], getattr(memory, name)
+
+    def noted(*given):
+        devices.append(contents(*given))
+        return devices[-1]
+
+    stages._stage_layers.cache_clear()
+    try:
+        with (
+            patch.object(stages, "_one_end", lambda layers: list(range(1, len(layers) - 1))),
+            patch.object(stages, "_both_ends", lambda layers: list(range(1, len(layers) // 2))),
+            patch.object(memory, name, noted),
+        ):
+            memory.training_memory(i, training_work(i))
+    finally:
+        stages._stage_layers.cache_clear()
+    return sorted(devices, key=lambda device: device.stage)
 
 
 @settings(max_examples=60)
@@ -246,13 +269,13 @@ def test_no_device_needs_more_than_the_fullest(plan):
     assume(plan is not None)
     r = DistributedSolver.solve(**plan)
     devices = every_stage(plan)
-    most = max(device["memory"] for device in devices)
+    most = max(device.total for device in devices)
     assert r.memory.to("byte").magnitude == pytest.approx(most, rel=1e-12)
     fullest = devices[r.fullest_stage]
-    assert fullest["memory"] == pytest.approx(most, rel=1e-12)
+    assert fullest.total == pytest.approx(most, rel=1e-12)
     # All stages together have all weights; tied tables and layers for multi-token prediction more.
     if plan["zero_stage"] < 3:
-        held = sum(device["weights_memory"] for device in devices)
+        held = sum(device.weights for device in devices)
         model = plan["model"]
         stated = 2 * model.parameters.to("param").magnitude
         assert stated * (1 - 1e-3) <= held <= 1.05 * stated
@@ -274,6 +297,6 @@ def test_twice_the_stages_never_halve_the_activations_of_1f1b(plan):
     except ParallelismError:
         assume(False)
     shallow_most, deep_most = (
-        max(device["activation_memory"] for device in every_stage(p)) for p in (plan, deep)
+        max(device.activations for device in every_stage(p)) for p in (plan, deep)
     )
     assert deep_most > shallow_most / 2

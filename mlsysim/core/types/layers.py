@@ -85,6 +85,22 @@ class FeedForward(Record):
         """Return the matrices that every token uses."""
         return [Matrix(hidden_dim, self.width, self.matrices)]
 
+    def buffered_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters that need their own gradient buffer: all."""
+        return self.parameters(hidden_dim)
+
+    def kept_width(self, hidden_dim: Value, narrow: Value, load: Value) -> Value:
+        """Return the elements per token kept for the backward pass.
+
+        `narrow` is the size of an element that a product keeps, divided by that of other elements.
+        `load` is the rows of an expert, divided by its even share.
+        """
+        return (self.matrices - 1 + narrow) * self.inner_width
+
+    def gradient_width(self, hidden_dim: Value, load: Value) -> Value:
+        """Return the elements per token of its widest gradient."""
+        return f.backward_width(1, hidden_dim, self.inner_width, self.matrices)
+
 
 @record
 class Experts(Record):
@@ -209,6 +225,28 @@ class Experts(Record):
     def expert_matrix(self, hidden_dim: Value) -> Matrix:
         """Return the matrices of one expert."""
         return Matrix(self.token_width(hidden_dim), self.width, self.matrices)
+
+    def buffered_parameters(self, hidden_dim: Value) -> Value:
+        """Return the parameters that need their own gradient buffer: those of one expert."""
+        return self.expert_parameters(hidden_dim) + self.common_parameters(hidden_dim)
+
+    def kept_width(self, hidden_dim: Value, narrow: Value, load: Value) -> Value:
+        """Return the elements per token kept for the backward pass; see `FeedForward`."""
+        # The copy of a token and the product of gate and input are inputs of products.
+        kept = f.kept_expert_width(
+            load * self.per_token,
+            narrow * self.token_width(hidden_dim),
+            self.width,
+            self.shared_width,
+            self.matrices - 1 + narrow,
+        )
+        # Tokens in a narrower space are kept before dispatch and after the sum.
+        return where(self.latent_width > 0, kept + 2 * self.latent_width, kept)
+
+    def gradient_width(self, hidden_dim: Value, load: Value) -> Value:
+        """Return the elements per token of its widest gradient."""
+        sent = self.token_width(hidden_dim)
+        return f.backward_width(load * self.per_token, sent, self.width, self.matrices)
 
 
 FeedForwardKind = FeedForward | Experts

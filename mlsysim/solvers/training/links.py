@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, is_known, minimum, when, where, zero_like
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
-from mlsysim.solvers.work import (
-    group_bandwidth,
-    mean_over,
-    mean_over_attention,
-    sum_of,
-)
+from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention, sum_of
 
 __all__ = [
     "DeviceLinks",
-    "Link",
-    "all_reduce_time",
     "all_reduces",
     "context_memory",
     "context_times",
     "exchange_time",
-    "near_ranks",
-    "ring",
     "shard_time",
     "stage_transfer_time",
     "step_exchanges",
@@ -35,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Link:
+class _Link:
     """A link in one direction."""
 
     bandwidth: Value
@@ -46,53 +39,109 @@ class Link:
 class DeviceLinks:
     """A device's links to the others in its node, and its share of the network ports."""
 
-    local: Link
-    remote: Link
+    i: TrainingInputs
+    local: _Link
+    remote: _Link
+
+    @classmethod
+    def of(cls, i: TrainingInputs) -> Self:
+        """Return the links with their datasheet values."""
+        node, fabric = i.fleet.node, i.fleet.fabric
+        port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
+        local = _Link(node.scale_up.bandwidth, node.scale_up.latency)
+        return cls(i, local, _Link(port, fabric.latency))
+
+    def reached(self, local_share: Value, remote_share: Value) -> Self:
+        """Return the links at the shares of their bandwidths that collectives reach."""
+        local, remote = self.local, self.remote
+        return type(self)(
+            self.i,
+            _Link(local_share * local.bandwidth, local.latency),
+            _Link(remote_share * remote.bandwidth, remote.latency),
+        )
+
+    def among(self, ranks: Value) -> Value:
+        """Return a device's bandwidth to a group of this many devices in its node."""
+        return group_bandwidth(self.i.fleet.node.scale_up, self.local.bandwidth, ranks)
 
 
-def near_ranks(i: TrainingInputs, ranks: Value, stride: Value) -> Value:
-    """Return the ranks of a group that share a node, `stride` devices apart."""
-    return f.local_ranks(ranks, f.node_slots(i.fleet.node.accelerators_per_node, stride))
+@dataclass(frozen=True)
+class _Group:
+    """A group of devices that communicate, `stride` places apart."""
 
+    links: DeviceLinks
+    ranks: Value
+    stride: Value
 
-def _among(i: TrainingInputs, links: DeviceLinks, ranks: Value) -> Value:
-    """Return a device's bandwidth to a group of this many devices in its node."""
-    return group_bandwidth(i.fleet.node.scale_up, links.local.bandwidth, ranks)
+    @cached_property
+    def near(self) -> Value:
+        """Devices of the group that share a node."""
+        slots = f.node_slots(self.links.i.fleet.node.accelerators_per_node, self.stride)
+        return f.local_ranks(self.ranks, slots)
 
+    @cached_property
+    def ring(self) -> _Link:
+        """Bandwidth and mean latency of a ring through the nodes that the group spans."""
+        near, local, remote = self.near, self.links.local, self.links.remote
+        inside = self.links.among(near)
+        across = f.group_ring_bandwidth(inside, remote.bandwidth, near)
+        return _Link(
+            where(near >= self.ranks, inside, across),
+            f.group_hop_latency(self.ranks, near, local.latency, remote.latency),
+        )
 
-def ring(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
-    """Return bandwidth and mean latency of a ring through the nodes that a group spans."""
-    near = near_ranks(i, ranks, stride)
-    local, remote = links.local, links.remote
-    inside = _among(i, links, near)
-    return Link(
-        where(
-            near >= ranks,
-            inside,
-            f.group_ring_bandwidth(inside, remote.bandwidth, near),
-        ),
-        f.group_hop_latency(ranks, near, local.latency, remote.latency),
-    )
+    @property
+    def neighbor(self) -> _Link:
+        """The slowest link from a rank to the next.
 
+        If two neighbors are on different nodes, their transfer uses one port, and all ranks wait
+        for it.
+        """
+        inside, local, remote = self.near >= self.ranks, self.links.local, self.links.remote
+        return _Link(
+            where(inside, self.links.among(2), remote.bandwidth),
+            where(inside, local.latency, remote.latency),
+        )
 
-def all_reduce_time(
-    i: TrainingInputs, links: DeviceLinks, size: Value, ranks: Value, stride: Value
-) -> Value:
-    """Return the time of an all-reduce, by a ring or a tree of nodes: NCCL uses the faster one.
+    def all_gather_time(self, size: Value) -> Value:
+        """Return the time to gather this many bytes on each device."""
+        return f.all_gather_time(size, self.ranks, self.ring.bandwidth, self.ring.latency)
 
-    There is no tree for gathers and scatters (NCCL's PAT serves one device per node only).
-    """
-    way = ring(i, links, ranks, stride)
-    by_ring = f.ring_all_reduce_time(size, ranks, way.bandwidth, way.latency)
-    by_tree = f.node_tree_all_reduce_time(
-        size,
-        ranks,
-        near_ranks(i, ranks, stride),
-        i.conventions.tree_share * way.bandwidth,
-        links.local.latency,
-        links.remote.latency,
-    )
-    return minimum(by_ring, by_tree)
+    def reduce_scatter_time(self, size: Value) -> Value:
+        """Return the time to sum this many bytes of each device, and to distribute the sums."""
+        return f.reduce_scatter_time(size, self.ranks, self.ring.bandwidth, self.ring.latency)
+
+    def ring_all_reduce_time(self, size: Value) -> Value:
+        """Return the time of an all-reduce by a ring."""
+        return f.ring_all_reduce_time(size, self.ranks, self.ring.bandwidth, self.ring.latency)
+
+    def all_reduce_time(self, size: Value) -> Value:
+        """Return the time of an all-reduce, by a ring or a tree of nodes: NCCL uses the faster one.
+
+        There is no tree for gathers and scatters (NCCL's PAT serves one device per node only).
+        """
+        by_tree = f.node_tree_all_reduce_time(
+            size,
+            self.ranks,
+            self.near,
+            self.links.i.conventions.tree_share * self.ring.bandwidth,
+            self.links.local.latency,
+            self.links.remote.latency,
+        )
+        return minimum(self.ring_all_reduce_time(size), by_tree)
+
+    def swap_time(self, size: Value) -> Value:
+        """Return the time in which each device sends a part of these bytes to each other one."""
+        local, remote = self.links.local, self.links.remote
+        return f.node_all_to_all_time(
+            size,
+            self.ranks,
+            self.near,
+            self.links.among(self.near),
+            2 * local.latency,
+            remote.bandwidth,
+            2 * remote.latency,
+        )
 
 
 def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value:
@@ -100,12 +149,9 @@ def tensor_all_reduce_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Va
 
     With sequence parallelism it is a reduce-scatter and an all-gather, which have no tree.
     """
-    way = ring(i, links, i.tp_size, 1)
-    return where(
-        i.sequence_parallel > 0,
-        f.ring_all_reduce_time(w.hidden_state, i.tp_size, way.bandwidth, way.latency),
-        all_reduce_time(i, links, w.hidden_state, i.tp_size, 1),
-    )
+    group = _Group(links, i.tp_size, 1)
+    by_ring = group.ring_all_reduce_time(w.hidden_state)
+    return where(i.sequence_parallel > 0, by_ring, group.all_reduce_time(w.hidden_state))
 
 
 def all_reduces(i: TrainingInputs, w: Work) -> Value:
@@ -114,31 +160,14 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
     Half of them belong to attention, half to the feed-forward block. If ranks hold different whole
     experts, the latter half is not needed, because tokens are exchanged instead.
     """
-    each = i.recompute.all_reduces_per_layer
-    parts = []
+    blocks = []
     for group in i.model.groups:
+        needed: Value = 1
         if (block := group.experts) is not None:
-            whole = (w.expert_group <= i.ep_size) & (block.shared_width == 0)
-            if group.attention is None:
-                parts.append(each * where(whole, 0, 1 / 2))
-            else:
-                parts.append(each * where(whole, 1 / 2, 1))
-        else:
-            parts.append(each if group.blocks == 2 else each / 2)
-    return mean_over(i.model, parts)
-
-
-def neighbor_link(i: TrainingInputs, links: DeviceLinks, ranks: Value, stride: Value) -> Link:
-    """Return the slowest link from a rank of a group to the next.
-
-    If two neighbors are on different nodes, their transfer uses one port, and all ranks wait for
-    it.
-    """
-    inside = near_ranks(i, ranks, stride) >= ranks
-    return Link(
-        where(inside, _among(i, links, 2), links.remote.bandwidth),
-        where(inside, links.local.latency, links.remote.latency),
-    )
+            needed = where((w.expert_group <= i.ep_size) & (block.shared_width == 0), 0, 1)
+        both = (group.attention is not None) + (group.feed_forward is not None) * needed
+        blocks.append(i.recompute.all_reduces_per_layer * both / 2)
+    return mean_over(i.model, blocks)
 
 
 def context_times(
@@ -174,34 +203,23 @@ def _context_times(
 ) -> tuple[Value, Value]:
     """Return the time of a layer's exchange, and the part that attention does not hide."""
     swap, again = i.swap_size, i.recompute.matrix_share
-    ranks, stride = i.cp_size / swap, i.tp_size * swap
-    own = context_memory(i, w, a)
-    hop = neighbor_link(i, links, ranks, stride)
-    once = f.context_exchange_time(own, ranks, hop.bandwidth, hop.latency)
+    group = _Group(links, i.cp_size / swap, i.tp_size * swap)
+    sent = context_memory(i, w, a)
+    hop = group.neighbor
+    exchange = f.context_exchange_time(sent, group.ranks, hop.bandwidth, hop.latency)
     # Nothing travels while the last keys and values are processed.
-    covering = attention * (ranks - 1) / ranks
-    wide = ring(i, links, ranks, stride)
-    gathered = (3 + again) * f.all_gather_time(ranks * own, ranks, wide.bandwidth, wide.latency)
-    gathers = i.cp_kind.gathers > 0
+    covering = attention * (group.ranks - 1) / group.ranks
+    gathered = (3 + again) * group.all_gather_time(group.ranks * sent)
 
     def round_trip(covering: Value) -> Value:
-        in_turn = f.uncovered_time(once, covering, i.attention_backward, again)
-        return where(gathers, gathered, in_turn)
+        in_turn = f.uncovered_time(exchange, covering, i.attention_backward, again)
+        return where(i.cp_kind.gathers > 0, gathered, in_turn)
 
     # Heads are swapped before attention and back after it, in each pass.
     size = f.head_swap_size(
         w.own_tokens, a.width, *a.swapped_keys, i.tp_size, swap, i.precision.training_bytes
     )
-    near = near_ranks(i, swap, i.tp_size)
-    swapped = (2 + again) * f.node_all_to_all_time(
-        size,
-        swap,
-        near,
-        _among(i, links, near),
-        2 * links.local.latency,
-        links.remote.bandwidth,
-        2 * links.remote.latency,
-    )
+    swapped = (2 + again) * _Group(links, swap, i.tp_size).swap_time(size)
     return round_trip(zero_like(attention)) + swapped, round_trip(covering) + swapped
 
 
@@ -214,7 +232,7 @@ def stage_transfer_time(i: TrainingInputs, w: Work, links: DeviceLinks) -> Value
     several = i.fleet.count > 1
     transfer = f.point_to_point_time(
         w.hidden_state / i.tp_size,
-        where(several, links.remote.bandwidth, _among(i, links, 2)),
+        where(several, links.remote.bandwidth, links.among(2)),
         where(several, links.remote.latency, links.local.latency),
     )
     return f.pipeline_transfer_time(transfer, i.microbatch_count, i.virtual_stages, i.pp_size)
@@ -236,7 +254,7 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     # A device sends to all others, or to one in each other node, which forwards tokens.
     others = where(by_node, nodes - 1, i.ep_size - near)
     latency = (near - 1) * links.local.latency + others * links.remote.latency
-    local = _among(i, links, near)
+    local = links.among(near)
     exchanges = []
     for group in i.model.groups:
         if (block := group.experts) is None:
@@ -272,17 +290,29 @@ class _Replicas:
 
     parameters: Value
     trained: Value
-    ranks: Value
-    shards: Value
-    stride: Value
+    shards: _Group
+    """A group over which states are sharded."""
+    groups: _Group
+    """The devices with the same shard, in all such groups."""
 
 
-def _replicas(i: TrainingInputs, w: Work) -> tuple[_Replicas, _Replicas]:
+def _replicas(i: TrainingInputs, w: Work, links: DeviceLinks) -> tuple[_Replicas, _Replicas]:
     """Return the replicas of the common parameters and of experts: 1 if there are none."""
+
+    def replicas(
+        parameters: Value, trained: Value, ranks: Value, shards: Value, stride: Value
+    ) -> _Replicas:
+        return _Replicas(
+            parameters,
+            trained,
+            _Group(links, shards, stride),
+            _Group(links, ranks / shards, stride * shards),
+        )
+
     some = i.model.routed_layers > 0
     return (
-        _Replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
-        _Replicas(
+        replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
+        replicas(
             w.own_experts,
             w.trained_experts,
             where(some, w.expert_replicas, 1),
@@ -302,17 +332,10 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
     # A device may hold a stage and its mirror image; a microbatch passes through only one.
     layers = (1 + i.schedule.bidirectional) * w.stage_layers
     parts = []
-    for group in _replicas(i, w):
-        way = ring(i, links, group.shards, group.stride)
-        layer = group.parameters / layers
-        gather = f.all_gather_time(
-            layer * i.precision.training_bytes, group.shards, way.bandwidth, way.latency
-        )
-        scatter = f.reduce_scatter_time(
-            group.trained / layers * gradient_bytes / i.gradient_compression,
-            group.shards,
-            way.bandwidth,
-            way.latency,
+    for part in _replicas(i, w, links):
+        gather = part.shards.all_gather_time(part.parameters / layers * i.precision.training_bytes)
+        scatter = part.shards.reduce_scatter_time(
+            part.trained / layers * gradient_bytes / i.gradient_compression
         )
         parts.append(f.shard_traffic_time(gather, gathers, scatter))
     return when(i.zero_stage >= 2, sum_of(parts))
@@ -327,23 +350,11 @@ def step_exchanges(
     group and summed between such groups, and weights are gathered after the update.
     """
     gradients, weights = [], []
-    for group in _replicas(i, w):
-        way = ring(i, links, group.shards, group.stride)
-        size = group.trained * gradient_bytes / i.gradient_compression
-        scatter = f.reduce_scatter_time(size, group.shards, way.bandwidth, way.latency)
-        between = all_reduce_time(
-            i,
-            links,
-            size / group.shards,
-            group.ranks / group.shards,
-            group.stride * group.shards,
-        )
-        gather = f.all_gather_time(
-            group.trained * i.precision.training_bytes,
-            group.shards,
-            way.bandwidth,
-            way.latency,
-        )
-        gradients.append(between + where(i.zero_stage >= 2, zero_like(scatter), scatter))
-        weights.append(where(i.zero_stage >= 3, zero_like(gather), gather))
+    for part in _replicas(i, w, links):
+        size = part.trained * gradient_bytes / i.gradient_compression
+        between = part.groups.all_reduce_time(size / part.shards.ranks)
+        scatter = when(i.zero_stage < 2, part.shards.reduce_scatter_time(size))
+        gradients.append(between + scatter)
+        gather = part.shards.all_gather_time(part.trained * i.precision.training_bytes)
+        weights.append(when(i.zero_stage < 3, gather))
     return sum_of(gradients), sum_of(weights)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
 
 from mlsysim.core import formulas as f
+from mlsysim.core.fields import Record
 from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where, zero_like
-from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.tower import tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -16,34 +17,49 @@ from mlsysim.solvers.training.stages import arranged
 from mlsysim.solvers.training.work import Work, recomputed_share
 from mlsysim.solvers.work import adapters_of, expert_parameters, sum_of, tower_parameters
 
-__all__ = ["training_memory"]
+__all__ = ["DeviceMemory", "training_memory", "usable_memory"]
 
 
-@dataclass(frozen=True)
-class _Layer:
+class DeviceMemory(NamedTuple):
+    """Memory of one device, by purpose."""
+
+    weights: Value
+    gradients: Value
+    optimizer: Value
+    activations: Value
+    working: Value
+    stage: Value
+    """The stage that it has, counted from 0."""
+
+    @property
+    def states(self) -> Value:
+        """Weights, gradients and the optimizer's state."""
+        return self.weights + self.gradients + self.optimizer
+
+    @property
+    def total(self) -> Value:
+        """All of its memory."""
+        return self.states + self.activations + self.working
+
+
+class _Layer(NamedTuple):
     """The part of a group's layer that is on one device."""
 
     common: Value
     """Parameters of its matrices, excluding experts."""
     experts: Value
     """Parameters of its experts."""
-    group: LayerGroup
-    buffered: Value
-    """Parameters of its feed-forward block that need their own gradient buffer, one per shape."""
-    attention_buffered: tuple[Value, ...]
-    """Parameters of each of its attentions that need their own gradient buffer."""
+    buffers: list[tuple[Record, Value]]
+    """Its blocks, each with the parameters that need their own gradient buffer."""
     kept: Value
     """Activations that it keeps of one microbatch."""
     whole: Value
     """Activations that its backward pass needs."""
-    gradient_width: Value
-    """Elements per token of the widest gradient of its feed-forward block."""
-    visiting: Value
-    """Keys and values of other devices, and their gradients."""
+    peak: Value
+    """Gradients of activations, recomputed activations, and keys and values of other devices."""
 
 
-@dataclass(frozen=True)
-class _Stage:
+class _Stage(NamedTuple):
     """Contents of one pipeline stage."""
 
     index: Value
@@ -58,7 +74,13 @@ class _Stage:
     """Images of a microbatch that pass through the tower."""
 
 
-def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
+def usable_memory(i: TrainingInputs) -> Value:
+    """Return the memory of a device that a step may use."""
+    memory = i.device.memory
+    return i.usable_memory * first_known(memory.reported, memory.capacity)
+
+
+def training_memory(i: TrainingInputs, w: Work) -> DeviceMemory:
     """Return the memory of the fullest device: states, activations, working memory.
 
     It is the maximum over all stages. The first one holds the most microbatches and the embedding,
@@ -66,13 +88,12 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
     """
     model = i.model
     layers = [_layer(i, w, group) for group in model.groups]
-    all_experts = expert_parameters(model)
     stack = sum_of(
         [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
     )
     tower = tower_parameters(model)
-    outside = maximum(zero_like(model.parameters), model.parameters - stack - all_experts - tower)
-    table = outside / model.embedding_tables
+    outside = model.parameters - stack - expert_parameters(model) - tower
+    table = maximum(zero_like(model.parameters), outside) / model.embedding_tables
     stages = arranged(
         model.groups,
         i.pp_size,
@@ -81,43 +102,38 @@ def training_memory(i: TrainingInputs, w: Work) -> dict[str, Any]:
         w.layout.last,
         i.schedule.bidirectional,
     )
+    one_way = is_zero(i.schedule.bidirectional)
+    mirrored = i.schedule.bidirectional > 0
+    images = i.images * w.own_sequences
 
-    def between(index: Value, counts: list[Value]) -> _Stage:
-        return _Stage(index, counts, 0, 0, zero_like(tower), zero_like(w.own_sequences))
-
-    def held(stage: _Stage) -> dict[str, Any]:
+    def held(stage: _Stage) -> DeviceMemory:
         return _held(i, w, table, layers, stage)
+
+    def between(index: Value, counts: list[Value]) -> DeviceMemory:
+        return held(_Stage(index, counts, 0, 0, zero_like(tower), zero_like(w.own_sequences)))
+
+    def device(stage: DeviceMemory, image: Callable[[], DeviceMemory]) -> DeviceMemory:
+        """Return what a device has: a stage, and its mirror image as well in DualPipe."""
+        return stage if one_way else _chosen(mirrored, _together(i, stage, image()), stage)
 
     alone = where(i.pp_size > 1, 0, 1)  # the first stage is also the last
     tables = where(i.pp_size > 1, 1, model.embedding_tables)
-    images = i.images * w.own_sequences
     first = held(_Stage(zero_like(i.pp_size), stages.first, tables, alone, tower, images))
     with_mtp = [_with_mtp(i, *pair) for pair in zip(model.groups, stages.last, strict=True)]
     last = held(_Stage(i.pp_size - 1, with_mtp, 1, 1, zero_like(tower), zero_like(images)))
-    one_way = is_zero(i.schedule.bidirectional)
-    mirrored = i.schedule.bidirectional > 0
-    fullest = first if one_way else _chosen(mirrored, _together(i, first, last), first)
+    fullest = device(first, lambda: last)
     for middle in stages.between:
-        device = held(between(middle.index, middle.layers))
-        if not one_way:
-            image = held(between(i.pp_size - 1 - middle.index, middle.mirrored))
-            device = _chosen(mirrored, _together(i, device, image), device)
-        fullest = _chosen(device["memory"] > fullest["memory"], device, fullest)
+        image = partial(between, i.pp_size - 1 - middle.index, middle.mirrored)
+        other = device(between(middle.index, middle.layers), image)
+        fullest = _chosen(other.total > fullest.total, other, fullest)
     if not one_way:
         last = _chosen(mirrored, fullest, last)
-    fullest = _chosen(last["memory"] > fullest["memory"], last, fullest)
-    memory = i.device.memory
-    usable = i.usable_memory * first_known(memory.reported, memory.capacity)
-    return {
-        **fullest,
-        "memory_capacity": usable,
-        "fits_memory": fullest["memory"] <= usable,
-    }
+    return _chosen(last.total > fullest.total, last, fullest)
 
 
-def _chosen(condition: Value, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _chosen(condition: Value, one: DeviceMemory, other: DeviceMemory) -> DeviceMemory:
     """Return the contents of one device where the condition holds, else those of the other."""
-    return {name: where(condition, one[name], other[name]) for name in one}
+    return DeviceMemory(*(where(condition, a, b) for a, b in zip(one, other, strict=True)))
 
 
 def _with_mtp(i: TrainingInputs, group: LayerGroup, count: Value) -> Value:
@@ -126,19 +142,23 @@ def _with_mtp(i: TrainingInputs, group: LayerGroup, count: Value) -> Value:
     return count if is_zero(more) or group is not i.model.last_group else count + more
 
 
-def _together(i: TrainingInputs, one: dict[str, Any], image: dict[str, Any]) -> dict[str, Any]:
+def _together(i: TrainingInputs, one: DeviceMemory, image: DeviceMemory) -> DeviceMemory:
     """Return the contents of a device that has a stage and its mirror image, as in DualPipe.
 
     Each stage is on two devices, so sharded states are divided once more.
     """
-    both = {
-        name: (one[name] + image[name]) / where(i.zero_stage >= stage, 2, 1)
-        for name, stage in (("weights_memory", 3), ("gradient_memory", 2), ("optimizer_memory", 1))
-    }
-    both["activation_memory"] = one["activation_memory"] + image["activation_memory"]
-    both["working_memory"] = maximum(one["working_memory"], image["working_memory"])
-    memory = sum_of(list(both.values()))
-    return {"memory": memory, **both, "fullest_stage": one["fullest_stage"]}
+
+    def shared(zero_stage: int, both: Value) -> Value:
+        return both / where(i.zero_stage >= zero_stage, 2, 1)
+
+    return DeviceMemory(
+        weights=shared(3, one.weights + image.weights),
+        gradients=shared(2, one.gradients + image.gradients),
+        optimizer=shared(1, one.optimizer + image.optimizer),
+        activations=one.activations + image.activations,
+        working=maximum(one.working, image.working),
+        stage=one.stage,
+    )
 
 
 def _in_flight(i: TrainingInputs, stage: Value) -> Value:
@@ -156,26 +176,13 @@ def _in_flight(i: TrainingInputs, stage: Value) -> Value:
 
 def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     """Return the parameters and activations of a group's layer."""
-    width, narrow = i.model.hidden_dim, _narrow(i)
-    parts = tuple(a.parameters(width) for a in group.attentions)
-    common, experts = group.unrouted_parameters(width), group.routed_parameters(width)
-    if (block := group.experts) is not None:
-        buffered = block.expert_parameters(width) + block.common_parameters(width)
-        visits = i.capacity_factor * block.per_token
-        sent = block.token_width(width)
-        # The copy of a token and the product of gate and input are inputs of products.
-        kept = f.kept_expert_width(
-            visits, narrow * sent, block.width, block.shared_width, block.matrices - 1 + narrow
-        )
-        # Tokens in a narrower space are kept before dispatch and after the sum.
-        kept_width = where(block.latent_width > 0, kept + 2 * block.latent_width, kept)
-        gradient_width = f.backward_width(visits, sent, block.width, block.matrices)
-    elif (dense := group.feed_forward) is not None:
-        buffered = dense.parameters(width)
-        kept_width = (dense.matrices - 1 + narrow) * dense.inner_width
-        gradient_width = f.backward_width(1, width, dense.inner_width, dense.matrices)
-    else:
-        buffered, kept_width, gradient_width = zero_like(width), zero_like(width), width
+    width, narrow, block = i.model.hidden_dim, _narrow(i), group.feed_forward
+    buffers: list[tuple[Record, Value]] = [(a, a.parameters(width)) for a in group.attentions]
+    kept_width, gradient_width = zero_like(width), width
+    if block is not None:
+        buffers.append((block, block.buffered_parameters(width)))
+        kept_width = block.kept_width(width, narrow, i.capacity_factor)
+        gradient_width = block.gradient_width(width, i.capacity_factor)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
     again = i.recompute
@@ -192,16 +199,21 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         w.sequence_shards,
         i.precision.training_bytes,
     )
+    kept = where(again.matrix_share > 0, input_only, selected)
+    whole = _activations(i, w, group, kept_width, 1)
+    gradients = i.precision.training_bytes * w.own_tokens * (gradient_width / i.tp_size + width)
+    # Keys and values of other devices, and their gradients
+    visiting = [
+        f.visiting_memory(context_memory(i, w, a), i.cp_size / i.swap_size, i.cp_kind.gathers)
+        for a in group.attentions
+    ]
     return _Layer(
-        common=common,
-        experts=experts,
-        group=group,
-        buffered=buffered,
-        attention_buffered=parts,
-        kept=where(i.recompute.matrix_share > 0, input_only, selected),
-        whole=_activations(i, w, group, kept_width, 1),
-        gradient_width=gradient_width,
-        visiting=sum_of([_visiting(i, w, a) for a in group.attentions] or [0]),
+        common=group.unrouted_parameters(width),
+        experts=group.routed_parameters(width),
+        buffers=buffers,
+        kept=kept,
+        whole=whole,
+        peak=gradients + (whole - kept) + sum_of(visiting or [0]),
     )
 
 
@@ -244,63 +256,52 @@ def _narrow(i: TrainingInputs) -> Value:
 
 def _held(
     i: TrainingInputs, w: Work, table: Value, layers: list[_Layer], stage: _Stage
-) -> dict[str, Any]:
+) -> DeviceMemory:
     """Return the memory of one device of a stage, by purpose."""
-    held = list(zip(stage.layers, layers, strict=True))
-    in_layers = _over(stage.layers, [layer.common for layer in layers])
+
+    def over(each: Iterable[Value]) -> Value:
+        """Add what the layers of all groups hold."""
+        return sum_of([count * part for count, part in zip(stage.layers, each, strict=True)])
+
+    in_layers = over(layer.common for layer in layers)
     common = (in_layers + stage.tables * table + stage.tower) / i.tp_size
-    experts = _over(stage.layers, [layer.experts for layer in layers]) / w.expert_group
+    experts = over(layer.experts for layer in layers) / w.expert_group
+    adapters = adapters_of(i.model, i.adapter_rank)
+    adapter_common = over(part for _, part in adapters.common) / i.tp_size
+    adapter_experts = over(part for _, part in adapters.experts) / w.expert_group
 
     def share(zero_stage: int, common: Value, experts: Value) -> Value:
         # Experts have fewer replicas than the rest.
         sharded = i.zero_stage >= zero_stage
         return common / where(sharded, w.shards, 1) + experts / where(sharded, w.expert_shards, 1)
 
-    each, rules = i.precision.training_bytes, i.conventions
-    adapters = adapters_of(i.model, i.adapter_rank)
-    adapted = [
-        _over(stage.layers, [part for _, part in parts])
-        for parts in (adapters.common, adapters.experts)
-    ]
-    full = 1 - i.frozen
-
-    def own_adapters(zero_stage: int) -> Value:
-        return share(zero_stage, adapted[0] / i.tp_size, adapted[1] / w.expert_group)
+    def adapter_share(zero_stage: int) -> Value:
+        return share(zero_stage, adapter_common, adapter_experts)
 
     def trained(zero_stage: int) -> Value:
-        return full * share(zero_stage, common, experts) + own_adapters(zero_stage)
+        return full * share(zero_stage, common, experts) + adapter_share(zero_stage)
 
-    weights = (share(3, common, experts) + own_adapters(3)) * each
-    gradients = trained(2) * i.gradient_precision.training_bytes
+    each, master, full = i.precision.training_bytes, i.conventions.master_bytes, 1 - i.frozen
     tables = full * stage.tables * table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
     state = i.optimizer
     optimizer = f.optimizer_state_size(
-        trained(1) - tables, each, state.state_bytes, rules.master_bytes
-    ) + f.optimizer_state_size(tables, each, state.table_bytes, rules.master_bytes)
+        trained(1) - tables, each, state.state_bytes, master
+    ) + f.optimizer_state_size(tables, each, state.table_bytes, master)
     some = recomputed_share(i, sum_of(stage.layers))
     in_flight = _in_flight(i, stage.index)
-    activations = in_flight * _over(
-        stage.layers, [some * layer.kept + (1 - some) * layer.whole for layer in layers]
-    )
+    activations = in_flight * over(some * layer.kept + (1 - some) * layer.whole for layer in layers)
     if tower := tower_of(i):
         # Each layer of the tower keeps its activations, unless the tower is frozen.
         elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
         activations = activations + in_flight * each * elements
-    working = _working(i, w, table, stage, held, common + experts)
-    return {
-        "memory": weights + gradients + optimizer + activations + working,
-        "weights_memory": weights,
-        "gradient_memory": gradients,
-        "optimizer_memory": optimizer,
-        "activation_memory": activations,
-        "working_memory": working,
-        "fullest_stage": stage.index,
-    }
-
-
-def _over(layers: list[Value], each: list[Value]) -> Value:
-    """Add what the layers of all groups hold."""
-    return sum_of([count * part for count, part in zip(layers, each, strict=True)])
+    return DeviceMemory(
+        weights=(share(3, common, experts) + adapter_share(3)) * each,
+        gradients=trained(2) * i.gradient_precision.training_bytes,
+        optimizer=optimizer,
+        activations=activations,
+        working=_working(i, w, table, stage, layers, common + experts),
+        stage=stage.index,
+    )
 
 
 def _working(
@@ -308,7 +309,7 @@ def _working(
     w: Work,
     table: Value,
     stage: _Stage,
-    held: list[tuple[Value, _Layer]],
+    layers: list[_Layer],
     parameters: Value,
 ) -> Value:
     """Return the temporary memory of the backward pass, at the higher of its two peaks.
@@ -318,13 +319,14 @@ def _working(
     shape (github.com/NVIDIA/TransformerEngine, module/base.py, get_dummy_wgrad).
     """
     each = i.precision.training_bytes
-    buffers = (1 - i.frozen) * (_buffers(held) + stage.output_tables * table) / i.tp_size * each
+    buffered = _buffers(stage.layers, layers) + stage.output_tables * table
+    buffers = (1 - i.frozen) * buffered / i.tp_size * each
     # The peak is in the layer that needs most.
     layer_peak: Value = 0
     largest: Value = 0
     in_layers: Value = 0
-    for count, layer in held:
-        layer_peak = maximum(layer_peak, where(count > 0, _layer_peak(i, w, layer), 0))
+    for count, layer in zip(stage.layers, layers, strict=True):
+        layer_peak = maximum(layer_peak, where(count > 0, layer.peak, 0))
         whole = layer.common / i.tp_size + layer.experts / w.expert_group
         largest = maximum(largest, where(count > 0, whole, 0))
         in_layers = in_layers + count * whole
@@ -332,8 +334,8 @@ def _working(
     # meanwhile, or in all layers if they are kept from the forward to the backward pass. The
     # output table is whole while the logits are.
     sharded = maximum(0, i.zero_stage - 2) * each
-    two = minimum(2 * largest, in_layers)
     kept = where(i.reshard_after_forward > 0, 0, 1)
+    gathered = sharded * (1 - kept)
     logits = stage.output_tables * f.head_working_memory(
         w.own_tokens,
         i.model.hidden_dim,
@@ -343,35 +345,17 @@ def _working(
         each,
         i.loss.copy_bytes,
     )
-    at_logits = logits + sharded * (1 - kept) * stage.output_tables * table / i.tp_size
-    at_layer = layer_peak + sharded * (1 - kept) * two
+    at_logits = logits + gathered * stage.output_tables * table / i.tp_size
+    at_layer = layer_peak + gathered * minimum(2 * largest, in_layers)
     return buffers + sharded * kept * parameters + maximum(at_logits, at_layer)
 
 
-def _layer_peak(i: TrainingInputs, w: Work, layer: _Layer) -> Value:
-    """Return the gradients of activations and the recomputed activations of one layer."""
-    widths = layer.gradient_width / i.tp_size + i.model.hidden_dim
-    gradients = i.precision.training_bytes * w.own_tokens * widths
-    return gradients + (layer.whole - layer.kept) + layer.visiting
-
-
-def _buffers(held: list[tuple[Value, _Layer]]) -> Value:
+def _buffers(counts: list[Value], layers: list[_Layer]) -> Value:
     """Return the parameters of each distinct block shape of a stage."""
-    shapes: dict[int, list[tuple[Value, Value]]] = {}
-    for count, layer in held:
-        attention = zip(layer.group.attentions, layer.attention_buffered, strict=True)
-        for part, size in (*attention, (layer.group.feed_forward, layer.buffered)):
-            if part is not None:
-                shapes.setdefault(id(part), []).append((count, size))
-    return sum_of(
-        [
-            minimum(1, sum_of([count for count, _ in found])) * found[0][1]
-            for found in shapes.values()
-        ]
-    )
-
-
-def _visiting(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
-    """Return the memory of other devices' keys and values and their gradients, in one layer."""
-    own = context_memory(i, w, a)
-    return f.visiting_memory(own, i.cp_size / i.swap_size, i.cp_kind.gathers)
+    sizes: dict[int, Value] = {}
+    layers_with: dict[int, list[Value]] = {}
+    for count, layer in zip(counts, layers, strict=True):
+        for block, size in layer.buffers:
+            sizes.setdefault(id(block), size)
+            layers_with.setdefault(id(block), []).append(count)
+    return sum_of([minimum(1, sum_of(layers_with[key])) * size for key, size in sizes.items()])

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from mlsysim.core import formulas as f
-from mlsysim.core.forms import replaced
 from mlsysim.core.numeric import (
     Value,
     first_known,
@@ -21,21 +20,12 @@ from mlsysim.core.numeric import (
 )
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
-from mlsysim.solvers.layer import (
-    Device,
-    Products,
-    Routed,
-    attention_time,
-    forward,
-    head,
-    product,
-)
+from mlsysim.solvers.layer import Device, Routed, attention_time, forward, head, product
 from mlsysim.solvers.power import flops_share, within_peak
 from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
-    Link,
     all_reduces,
     context_times,
     exchange_time,
@@ -45,23 +35,17 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
+from mlsysim.solvers.training.result import Communication, StepTimes, result_fields
 from mlsysim.solvers.training.work import (
-    Times,
     Work,
-    answer,
     bubble_time,
     in_mean_layer,
+    in_share,
     orthogonalization,
     tower_passes,
     training_work,
 )
-from mlsysim.solvers.work import (
-    adapters_of,
-    by_blocks,
-    mean_over,
-    mean_over_attention,
-    sum_of,
-)
+from mlsysim.solvers.work import adapters_of, by_blocks, mean_over, mean_over_attention, sum_of
 
 __all__ = ["operator_step"]
 
@@ -69,222 +53,69 @@ __all__ = ["operator_step"]
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""
     given, i = i, in_mean_layer(i)
-    d, links, s = _device(i), _links(i), i.calibration.software
-    w = training_work(i)
-    # Overlap of the replicas' communication: the caller's choice or the calibration's
-    gather_overlap, gradient_overlap, plain_overlap = (
-        first_known(i.gradient_overlap, fitted)
-        for fitted in (s.gather_overlap, s.gradient_overlap, s.plain_overlap)
-    )
-    count, again = i.microbatch_count, i.recompute.matrix_share
+    machine, s = i.calibration.machine, i.calibration.software
+    links = DeviceLinks.of(i).reached(machine.link_efficiency, machine.nic_efficiency)
+    d, w, count = _device(i), training_work(i), i.microbatch_count
 
-    # One mean layer on one microbatch
-    layer = _layer(i, d, w.own_tokens, w.own_sequences)
-    tensor_time = all_reduces(i, w) * (
-        tensor_all_reduce_time(i, w, links) + when(i.tp_size > 1, s.collective_overhead)
-    )
-    experts_time = exchange_time(i, w, links, s.copies_per_node)
-    context_time, context = context_times(i, w, links, layer.attention_of)
-    # Products hide a collective over a node's own links; no framework hides one that leaves the
-    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more can be hidden than there is
-    # work, and work that hides one communication cannot hide another.
-    inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
-    cover = layer.time - (context_time - context)
-    tensor_overlap = first_known(i.tensor_overlap, where(inside, s.tensor_overlap, 0))
-    exchange_overlap = first_known(i.exchange_overlap, s.exchange_overlap)
-    tensor = f.covered_time(tensor_time, tensor_overlap, cover)
-    experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
-    launch = f.layer_launch_time(
-        by_blocks(i.model, s.layer_launch),
-        i.model.routed_layers / i.model.layers * s.expert_launch,
-        s.elementwise_backward,
-        again,
-    )
-    device_time = layer.time + tensor + experts + context
-    layer_time = f.launch_limited_time(device_time, launch, s.launch_exposed)
-    # Weights gathered layer by layer, where gradients or weights are sharded
-    gathers = shard_time(i, w, links, i.scatter_bytes)
-    by_layer = i.zero_stage >= 2
-    per_layer = where(
-        by_layer, f.gathered_layer_time(layer_time, gathers, gather_overlap), layer_time
-    )
-
-    # The pipeline, in the time of its busiest stage
-    logits = head(d, i.model, w.own_tokens, i.tp_size)
-    loss = f.memory_time(
-        f.loss_traffic(w.own_tokens, i.model.vocab_size, i.tp_size, s.loss_bytes), d.memory
-    )
-    head_time = (
-        3 - i.frozen
-    ) * logits.time + loss  # each product has two gradients of the same size
-    # Layers for multi-token prediction are on the last stage: a mean layer, the projection that
-    # joins two hidden states, and the head once more.
-    if not is_zero(i.model.mtp_layers):
-        extra = per_layer + (3 - i.frozen) * _joined(d, i, w.own_tokens).time + head_time
-        head_time = head_time + i.model.mtp_layers * extra
-    # The slowest stage sets the pace: the longest, the last with the head, or the first with the
-    # tower.
-    both = i.schedule.bidirectional > 0  # a device has half of the work of both end stages
-    last_layers = where(both, (w.layout.first + w.layout.last) / 2, w.layout.last)
-    last_head = where(both, head_time / 2, head_time)
-    last_time = last_layers * per_layer + last_head
-    whole_model = i.model.layers * per_layer + head_time
-    vision = _vision(i, d, w.own_sequences, i.tp_size)
-    if vision is not None:
-        tower = tower_passes(i) * vision.time
-        last_tower = where(both, 1 / 2, where(i.pp_size > 1, 0, 1))
-        last_time, whole_model = last_time + last_tower * tower, whole_model + tower
-    by_last = last_time >= w.stage_layers * per_layer
-    layers = where(by_last, last_layers, w.stage_layers)
-    head_share = where(by_last, last_head / head_time, 0)
-    around = head_share * head_time
-    busiest = layers * per_layer + around
-    if vision is not None:
-        tower_share = where(by_last, last_tower, 0)
-        first_time = w.layout.first * per_layer + tower
-        others_time = busiest + tower_share * tower
-        by_first = (first_time > others_time) & (i.pp_size > 1) & (i.schedule.bidirectional == 0)
-        layers = where(by_first, w.layout.first, layers)
-        head_share = where(by_first, 0, head_share)
-        tower_share = where(by_first, 1, tower_share)
-        around = head_share * head_time + tower_share * tower
-        busiest = layers * per_layer + around
-    passes = count * busiest
-    # The busiest stage waits while the others process the first and last microbatches.
-    others = maximum(1, i.pp_size - 1)
-    layers_there, head_there = (i.model.layers - layers) / others, (1 - head_share) / others
-    bubble = f.pipeline_fill_time(whole_model, busiest, i.virtual_stages)
-    if not is_zero(i.schedule.split_backward + i.schedule.bidirectional):
-        heads = (head_time, logits.time, (1 - i.frozen) * logits.time)
-        around_there = [head_there * each for each in heads]
-        if vision is not None:
-            tower_there = (1 - tower_share) / others * vision.time
-            times = (tower_passes(i) * tower_there, tower_there, (1 - i.frozen) * tower_there)
-            around_there = [a + b for a, b in zip(around_there, times, strict=True)]
-        work = layer.time + context
-        work = work + (1 - tensor_overlap) * tensor_time + (1 - exchange_overlap) * experts_time
-        sent = context_time + tensor_time + experts_time
-        waits = []
-        for each in _paces(
-            _Passes(work, layer.forward, layer.weights),
-            _Passes(sent, sent / (2 + again), zero_like(sent)),
-            (_launches(i, launch), s.launch_exposed),
-            (_Passes(gathers, zero_like(gathers), zero_like(gathers)), 1 - gather_overlap),
-        ):
-            there = (layers_there * a + b for a, b in zip(each, around_there, strict=True))
-            wait = bubble_time(i, bubble, *there)
-            waits.append(wait - count * layers * (per_layer - each.time))
-        # The pace that makes the whole step longest is the slowest.
-        postponed = i.schedule.split_backward + i.schedule.bidirectional > 0
-        bubble = where(postponed, reduce(maximum, waits), bubble)
+    layer = _layer(i, d, w, links)
+    ends = _ends(i, d, layer.gathered, w.own_tokens, w.own_sequences)
+    stage = _busiest_stage(i, w, layer.gathered, ends)
+    passes = count * stage.time
+    bubble = _bubble(i, layer, ends, stage)
     transfer_time = stage_transfer_time(i, w, links)
     transfer = f.covered_time(transfer_time, first_known(i.pipeline_overlap, 0), passes)
-
-    # Once per step. The reduction overlaps the last microbatch's backward pass, and the gathers
-    # overlap the first one's forward pass. Work that already hides shards' communication cannot
-    # hide this too.
-    reduction, weights = step_exchanges(
-        i, w, links, where(by_layer, i.scatter_bytes, i.gradient_precision.training_bytes)
-    )
-    overlap = where(
-        by_layer, gather_overlap, where(i.zero_stage >= 1, gradient_overlap, plain_overlap)
-    )
-    idle = maximum(zero_like(gathers), layer_time - gathers)
-    cover = where(by_layer, w.stage_layers * idle, passes / count)
-    exposed_reduction = f.covered_time(reduction, overlap, cover * (2 + again) / (3 + again))
-    exposed_weights = f.covered_time(weights, overlap, cover / (3 + again))
-    once = exposed_reduction + exposed_weights
-    updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
-    # The two copies of a stage share the update if replicas do.
-    sharing = where(i.zero_stage >= 1, w.copies, 1)
-    updated = updated / sharing
-    # The constant was fitted to runs with Adam.
-    own_bytes, adam_bytes = (
-        f.update_bytes(
-            state,
-            i.conventions.master_bytes,
-            i.precision.training_bytes,
-            i.gradient_precision.training_bytes,
-        )
-        for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
-    )
-    update_size = updated * s.optimizer_bytes * own_bytes / adam_bytes
+    exchanges = _once_per_step(i, w, links, layer, passes)
+    update_size = _update_size(i, w)
     # Newton-Schulz iterations stay in the wide format, whatever the products' format.
-    orthogonal = orthogonalization(i, w) / sharing / d.head
+    orthogonal = orthogonalization(i, w) / _sharing(i, w) / d.head
     update = f.memory_time(update_size, d.memory) + orthogonal
-    step = passes + transfer + bubble + once + update + s.step_overhead
+    step = passes + transfer + bubble + exchanges.exposed + update + s.step_overhead
 
     def whole(per_layer: Value) -> Value:
-        return count * layers * per_layer
+        return count * stage.layers * per_layer
 
-    # Time that gathers add to a layer
-    waiting = maximum(zero_like(gathers), gathers - layer_time) + (1 - gather_overlap) * minimum(
-        layer_time, gathers
-    )
-    exposed = Times(
-        data=where(by_layer, whole(waiting) + once, once),
-        tensor=whole(tensor),
-        pipeline=transfer,
-        context=whole(context),
-        experts=whole(experts),
-    )
-    every = Times(
-        data=whole(gathers) + reduction + weights,
-        tensor=whole(tensor_time),
-        pipeline=transfer_time,
-        context=whole(context_time),
-        experts=whole(experts_time),
-    )
-    around_streamed = (3 - i.frozen) * logits.memory + loss
-    if vision is not None:
-        around_streamed = around_streamed + tower_passes(i) * vision.memory
+    by_layer = i.zero_stage >= 2
     traffic = f.step_traffic(
         w.stage_layers,
         count,
-        layer.streamed,
+        layer.compute.streamed,
         d.memory,
-        layer.products,
-        around_streamed / i.pp_size,
-        again,
+        layer.compute.products,
+        sum_of([end.streamed for end in ends]) / i.pp_size,
+        i.recompute.matrix_share,
         i.frozen,
         update_size,
     )
-    mbu = f.bandwidth_utilization(traffic, step, i.device.memory.bandwidth)
-    outputs = answer(
-        i,
-        w,
-        training_memory(given, w),
+    times = StepTimes(
         step=step,
         alone=_alone(i, w),
-        compute=count * (layers * layer.time + around),
-        exposed=exposed,
-        every=every,
+        compute=count * (stage.layers * layer.compute.time + _around(ends, stage.shares)),
+        exposed=Communication(
+            data=where(
+                by_layer, whole(layer.gathers.exposed) + exchanges.exposed, exchanges.exposed
+            ),
+            tensor=whole(layer.tensor.exposed),
+            pipeline=transfer,
+            context=whole(layer.context.exposed),
+            experts=whole(layer.experts.exposed),
+        ),
+        every=Communication(
+            data=whole(layer.gathers.time) + exchanges.time,
+            tensor=whole(layer.tensor.time),
+            pipeline=transfer_time,
+            context=whole(layer.context.time),
+            experts=whole(layer.experts.time),
+        ),
         bubble=bubble,
         busy=passes,
         update=update,
-        host=whole(layer_time - device_time) + s.step_overhead,
+        host=whole(layer.time - layer.device_time) + s.step_overhead,
         mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
         hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
-        mbu=mbu,
+        mbu=f.bandwidth_utilization(traffic, step, i.device.memory.bandwidth),
     )
-    c = i.calibration
-    familiar = c.familiar if c.covered is None else c.familiar * i.covered
-    used = maximum(outputs["hfu"], mbu)
-    family_low = within_peak(c.family_band_low, used)
-    unseen_low = within_peak(c.unseen_band_low, used)
-    edges = {
-        "family_low": family_low,
-        "family_high": c.family_band_high,
-        "unseen_low": unseen_low,
-        "unseen_high": c.unseen_band_high,
-        "low": where(familiar > 0, family_low, unseen_low),
-        "high": where(familiar > 0, c.family_band_high, c.unseen_band_high),
-    }
-    return (
-        outputs
-        | {"mbu": mbu}
-        | {f"step_latency_{name}": edge * step for name, edge in edges.items()}
-    )
+    outputs = result_fields(i, w, training_memory(given, w), times)
+    return outputs | {"mbu": times.mbu} | _bands(i, times)
 
 
 def _device(i: TrainingInputs) -> Device:
@@ -316,16 +147,6 @@ def _device(i: TrainingInputs) -> Device:
     )
 
 
-def _links(i: TrainingInputs) -> DeviceLinks:
-    """Return the links at the share of their bandwidth that collectives reach."""
-    node, fabric, m = i.fleet.node, i.fleet.fabric, i.calibration.machine
-    port = fabric.bandwidth * node.nics_per_node / node.accelerators_per_node
-    return DeviceLinks(
-        local=Link(m.link_efficiency * node.scale_up.bandwidth, node.scale_up.latency),
-        remote=Link(m.nic_efficiency * port, fabric.latency),
-    )
-
-
 class _Passes(NamedTuple):
     """Times of a layer's passes on one microbatch."""
 
@@ -336,37 +157,8 @@ class _Passes(NamedTuple):
     """Time of the weights' gradients, which can be postponed."""
 
 
-def _launches(i: TrainingInputs, launch: Value) -> _Passes:
-    """Return the times to launch the passes.
-
-    A product has two gradients, and other operators have one: the backward pass has as many kernels
-    more than the forward pass as there are gradients of weights.
-    """
-    backward = i.calibration.software.elementwise_backward
-    one = launch / (1 + backward + i.recompute.matrix_share)
-    return _Passes(launch, one, (1 - i.frozen) * maximum(backward - 1, 0) * one)
-
-
-def _paces(work: _Passes, sent: _Passes, *others: tuple[_Passes, Value]) -> list[_Passes]:
-    """Return a layer's passes for each of the times that may be the longest.
-
-    These are the device's work, the communication that it hides, and others, each with the share
-    that is not hidden if it is the shorter one. Only gradients of weights that take part of the
-    longest time can fill a gap. If instead the parts of different ones were mixed, a layer could
-    take as long with fewer of these gradients, and a faster device would have a longer step.
-    """
-    paces = [work, sent]
-    for other, exposed in others:
-        pairs = [pair for each in paces for pair in ((each, other), (other, each))]
-        paces = [
-            _Passes(*(a + exposed * b for a, b in zip(slow, fast, strict=True)))
-            for slow, fast in pairs
-        ]
-    return paces
-
-
 @dataclass(frozen=True)
-class _Layer:
+class _Computed:
     """A mean layer on one microbatch: forward, backward and recomputed, without communication."""
 
     time: Value
@@ -382,7 +174,287 @@ class _Layer:
     """Time to stream the data of the forward products."""
 
 
-def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Layer:
+@dataclass(frozen=True)
+class _Exchange:
+    """Communication, and how much of it computation hides."""
+
+    time: Value
+    exposed: Value
+    """Time that is not hidden."""
+    overlap: Value = 0
+    """Share that would be hidden by enough computation."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A mean layer on one microbatch, with its communication and the launches of its kernels."""
+
+    compute: _Computed
+    tensor: _Exchange
+    experts: _Exchange
+    context: _Exchange
+    gathers: _Exchange
+    """Gathers of weights and scatters of gradients, if they are sharded."""
+    launch: Value
+    """Time for the host to launch its kernels."""
+    device_time: Value
+    """Computation and exposed communication, without the gathers."""
+    time: Value
+    """The same, with waits for the host."""
+    gathered: Value
+    """The same, with waits for the gathers."""
+
+
+def _layer(i: TrainingInputs, d: Device, w: Work, links: DeviceLinks) -> _Layer:
+    """Return a mean layer on one microbatch."""
+    s, matrix_share = i.calibration.software, i.recompute.matrix_share
+    compute = _computed(i, d, w.own_tokens, w.own_sequences)
+    tensor_time = all_reduces(i, w) * (
+        tensor_all_reduce_time(i, w, links) + when(i.tp_size > 1, s.collective_overhead)
+    )
+    experts_time = exchange_time(i, w, links, s.copies_per_node)
+    context_time, context = context_times(i, w, links, compute.attention_of)
+    # Products hide a collective over a node's own links; no framework hides one that leaves the
+    # node (github.com/NVIDIA/TransformerEngine/issues/1071). No more can be hidden than there is
+    # work, and work that hides one communication cannot hide another.
+    inside = f.local_ranks(i.tp_size, i.fleet.node.accelerators_per_node) >= i.tp_size
+    cover = compute.time - (context_time - context)
+    tensor_overlap = first_known(i.tensor_overlap, where(inside, s.tensor_overlap, 0))
+    exchange_overlap = first_known(i.exchange_overlap, s.exchange_overlap)
+    tensor = f.covered_time(tensor_time, tensor_overlap, cover)
+    experts = f.covered_time(experts_time, exchange_overlap, cover - (tensor_time - tensor))
+    launch = f.layer_launch_time(
+        by_blocks(i.model, s.layer_launch),
+        i.model.routed_layers / i.model.layers * s.expert_launch,
+        s.elementwise_backward,
+        matrix_share,
+    )
+    device_time = compute.time + tensor + experts + context
+    layer_time = f.launch_limited_time(device_time, launch, s.launch_exposed)
+    # Weights gathered layer by layer, where gradients or weights are sharded
+    gathers = shard_time(i, w, links, i.scatter_bytes)
+    gather_overlap = first_known(i.gradient_overlap, s.gather_overlap)
+    waiting = maximum(zero_like(gathers), gathers - layer_time) + (1 - gather_overlap) * minimum(
+        layer_time, gathers
+    )
+    gathered = f.gathered_layer_time(layer_time, gathers, gather_overlap)
+    return _Layer(
+        compute=compute,
+        tensor=_Exchange(tensor_time, tensor, tensor_overlap),
+        experts=_Exchange(experts_time, experts, exchange_overlap),
+        context=_Exchange(context_time, context),
+        gathers=_Exchange(gathers, waiting, gather_overlap),
+        launch=launch,
+        device_time=device_time,
+        time=layer_time,
+        gathered=where(i.zero_stage >= 2, gathered, layer_time),
+    )
+
+
+class _End(NamedTuple):
+    """Work of an end stage besides its layers, on one microbatch."""
+
+    passes: _Passes
+    streamed: Value
+    """Time to stream its data through memory."""
+    first_share: Value
+    """Share of it that the first stage has."""
+    last_share: Value
+
+
+def _ends(
+    i: TrainingInputs, d: Device, per_layer: Value, tokens: Value, sequences: Value
+) -> list[_End]:
+    """Return the head, on the last stage, and the vision tower, on the first, if there is one."""
+    # With a stage and its mirror image, a device has half of the work of both end stages.
+    both = i.schedule.bidirectional > 0
+    here, opposite = where(both, 1 / 2, 1), where(both, 1 / 2, where(i.pp_size > 1, 0, 1))
+    logits = head(d, i.model, tokens, i.tp_size)
+    loss = f.memory_time(
+        f.loss_traffic(tokens, i.model.vocab_size, i.tp_size, i.calibration.software.loss_bytes),
+        d.memory,
+    )
+    passes = 3 - i.frozen  # each product has two gradients of the same size
+    head_time = passes * logits.time + loss
+    # Layers for multi-token prediction are on the last stage: a mean layer, the projection that
+    # joins two hidden states, and the head once more.
+    if not is_zero(i.model.mtp_layers):
+        width = i.model.hidden_dim
+        joined = product(d, tokens, 2 * width / i.tp_size, width, 1, d.product)
+        extra = per_layer + passes * joined.time + head_time
+        head_time = head_time + i.model.mtp_layers * extra
+    head_passes = _Passes(head_time, logits.time, (1 - i.frozen) * logits.time)
+    ends = [_End(head_passes, passes * logits.memory + loss, opposite, here)]
+    if tower := tower_of(i):
+        vision = tower_pass(d, tower, sequences * i.images, i.tp_size)
+        tower_time = tower_passes(i) * vision.time
+        of_tower = _Passes(tower_time, vision.time, (1 - i.frozen) * vision.time)
+        ends.append(_End(of_tower, tower_passes(i) * vision.memory, here, opposite))
+    return ends
+
+
+def _around(ends: list[_End], shares: list[Value]) -> Value:
+    """Return the time of these shares of the work of the end stages."""
+    return sum_of([share * end.passes.time for share, end in zip(shares, ends, strict=True)])
+
+
+class _Stage(NamedTuple):
+    """A pipeline stage on one microbatch."""
+
+    layers: Value
+    shares: list[Value]
+    """Its shares of the work of the end stages."""
+    time: Value
+
+
+def _busiest_stage(i: TrainingInputs, w: Work, per_layer: Value, ends: list[_End]) -> _Stage:
+    """Return the stage that sets the pace: the last, the one with the most layers, or the first."""
+    both = i.schedule.bidirectional > 0
+    layout, mean = w.layout, (w.layout.first + w.layout.last) / 2
+
+    def stage(layers: Value, shares: list[Value]) -> _Stage:
+        stage_time = layers * per_layer + _around(ends, shares)
+        return _Stage(layers, shares, stage_time)
+
+    busiest = stage(where(both, mean, layout.last), [end.last_share for end in ends])
+    for other in (
+        stage(w.stage_layers, [0 for _ in ends]),
+        stage(where(both, mean, layout.first), [end.first_share for end in ends]),
+    ):
+        longer = other.time > busiest.time
+        shares = zip(other.shares, busiest.shares, strict=True)
+        busiest = _Stage(
+            where(longer, other.layers, busiest.layers),
+            [where(longer, one, share) for one, share in shares],
+            where(longer, other.time, busiest.time),
+        )
+    return busiest
+
+
+def _bubble(i: TrainingInputs, layer: _Layer, ends: list[_End], stage: _Stage) -> Value:
+    """Return how long the busiest stage waits while others have the first and last microbatches."""
+    whole_model = i.model.layers * layer.gathered + sum_of([end.passes.time for end in ends])
+    bubble = f.pipeline_fill_time(whole_model, stage.time, i.virtual_stages)
+    if is_zero(i.schedule.split_backward + i.schedule.bidirectional):
+        return bubble
+    others = maximum(1, i.pp_size - 1)
+    layers_there = (i.model.layers - stage.layers) / others
+    shares_there = [(1 - share) / others for share in stage.shares]
+    around_there = [
+        sum_of([share * each for share, each in zip(shares_there, passes, strict=True)])
+        for passes in zip(*(end.passes for end in ends), strict=True)
+    ]
+    waits = []
+    for pace in _paces(i, layer):
+        there = (layers_there * a + b for a, b in zip(pace, around_there, strict=True))
+        wait = bubble_time(i, bubble, *there)
+        waits.append(wait - i.microbatch_count * stage.layers * (layer.gathered - pace.time))
+    # The pace that makes the whole step longest is the slowest.
+    postponed = i.schedule.split_backward + i.schedule.bidirectional > 0
+    return where(postponed, reduce(maximum, waits), bubble)
+
+
+def _paces(i: TrainingInputs, layer: _Layer) -> list[_Passes]:
+    """Return a layer's passes for each of the times that may be the longest.
+
+    These are the device's work, the communication that it hides, the launches of kernels, and the
+    gathers, the latter two with the share that is not hidden if they are shorter. Only gradients of
+    weights that take part of the longest time can fill a gap. If instead the parts of different
+    ones were mixed, a layer could take as long with fewer of these gradients, and a faster device
+    would have a longer step.
+    """
+    compute, tensor, experts, context = layer.compute, layer.tensor, layer.experts, layer.context
+    s, matrix_share = i.calibration.software, i.recompute.matrix_share
+    work = compute.time + context.exposed
+    work = work + (1 - tensor.overlap) * tensor.time + (1 - experts.overlap) * experts.time
+    sent = context.time + tensor.time + experts.time
+    # A product has two gradients, and other operators have one: the backward pass has as many
+    # kernels more than the forward pass as there are gradients of weights.
+    backward = s.elementwise_backward
+    launched = layer.launch / (1 + backward + matrix_share)
+    launches = _Passes(layer.launch, launched, (1 - i.frozen) * maximum(backward - 1, 0) * launched)
+    gathers, none = layer.gathers, zero_like(layer.gathers.time)
+    paces = [
+        _Passes(work, compute.forward, compute.weights),
+        _Passes(sent, sent / (2 + matrix_share), zero_like(sent)),
+    ]
+    for other, exposed in (
+        (launches, s.launch_exposed),
+        (_Passes(gathers.time, none, none), 1 - gathers.overlap),
+    ):
+        pairs = [pair for pace in paces for pair in ((pace, other), (other, pace))]
+        paces = [
+            _Passes(*(a + exposed * b for a, b in zip(slow, fast, strict=True)))
+            for slow, fast in pairs
+        ]
+    return paces
+
+
+def _once_per_step(
+    i: TrainingInputs, w: Work, links: DeviceLinks, layer: _Layer, passes: Value
+) -> _Exchange:
+    """Return the exchanges of gradients and weights that happen once per step.
+
+    The reduction overlaps the last microbatch's backward pass, and the gathers overlap the first
+    one's forward pass. Work that already hides shards' communication cannot hide this too.
+    """
+    s, by_layer = i.calibration.software, i.zero_stage >= 2
+    matrix_share = i.recompute.matrix_share
+    reduction, weights = step_exchanges(
+        i, w, links, where(by_layer, i.scatter_bytes, i.gradient_precision.training_bytes)
+    )
+    fitted = where(i.zero_stage >= 1, s.gradient_overlap, s.plain_overlap)
+    overlap = where(by_layer, layer.gathers.overlap, first_known(i.gradient_overlap, fitted))
+    gathers = layer.gathers.time
+    idle = maximum(zero_like(gathers), layer.time - gathers)
+    cover = where(by_layer, w.stage_layers * idle, passes / i.microbatch_count)
+    exposed_reduction = f.covered_time(
+        reduction, overlap, cover * (2 + matrix_share) / (3 + matrix_share)
+    )
+    exposed_weights = f.covered_time(weights, overlap, cover / (3 + matrix_share))
+    return _Exchange(reduction + weights, exposed_reduction + exposed_weights)
+
+
+def _sharing(i: TrainingInputs, w: Work) -> Value:
+    """Return the devices that share an update: the two copies of a stage do if replicas do."""
+    return where(i.zero_stage >= 1, w.copies, 1)
+
+
+def _update_size(i: TrainingInputs, w: Work) -> Value:
+    """Return the memory traffic of a device's update. The constant was fitted to runs with Adam."""
+    updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
+    state_bytes, adam_bytes = (
+        f.update_bytes(
+            state,
+            i.conventions.master_bytes,
+            i.precision.training_bytes,
+            i.gradient_precision.training_bytes,
+        )
+        for state in (i.optimizer.state_bytes, i.conventions.moment_bytes)
+    )
+    each = i.calibration.software.optimizer_bytes * state_bytes / adam_bytes
+    return updated / _sharing(i, w) * each
+
+
+def _bands(i: TrainingInputs, times: StepTimes) -> dict[str, Value]:
+    """Return the edges of the bands around a step's time."""
+    c = i.calibration
+    familiar = c.familiar if c.covered is None else c.familiar * i.covered
+    used = maximum(times.hfu, times.mbu)
+    family_low = within_peak(c.family_band_low, used)
+    unseen_low = within_peak(c.unseen_band_low, used)
+    edges = {
+        "family_low": family_low,
+        "family_high": c.family_band_high,
+        "unseen_low": unseen_low,
+        "unseen_high": c.unseen_band_high,
+        "low": where(familiar > 0, family_low, unseen_low),
+        "high": where(familiar > 0, c.family_band_high, c.unseen_band_high),
+    }
+    return {f"step_latency_{name}": edge * times.step for name, edge in edges.items()}
+
+
+def _computed(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Computed:
     """Return the passes of a mean layer over so many tokens."""
     s = i.calibration.software
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
@@ -407,8 +479,8 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         return f.score_traffic(sequences, a.score_heads, i.seq_len, i.tp_size, written, each)
 
     score = f.memory_time(mean_over_attention(i.model, scores), d.memory)
-    again = i.recompute.matrix_share
-    attention_again = where(fused, again, i.recompute.score_share)
+    matrix_share = i.recompute.matrix_share
+    score_share = where(fused, matrix_share, i.recompute.score_share)
     layer_time = f.layer_time(
         one.products.time,
         one.attention,
@@ -416,20 +488,20 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
         one.elementwise,
         i.attention_backward,
         s.elementwise_backward,
-        again,
-        attention_again,
+        matrix_share,
+        score_share,
     )
-    streams_again, products_again = _modules_again(i, d, tokens, shards)
-    layer_time = layer_time + streams_again + products_again
+    module_streams, module_products = _recomputed_modules(i, d, tokens, shards)
+    layer_time = layer_time + module_streams + module_products
     passes = 1 + s.elementwise_backward
-    streamed = (passes + attention_again) * score + (passes + again) * one.elementwise
-    streamed = streamed + streams_again
+    streamed = (passes + score_share) * score + (passes + matrix_share) * one.elementwise
+    streamed = streamed + module_streams
     # Frozen weights have no gradients; their adapters have both.
     visited = mean_over(i.model, [each for _, each in adapters_of(i.model, i.adapter_rank).visited])
     adapter_time = d.flops_per_mac * tokens * visited / i.tp_size / d.product
     layer_time = layer_time - i.frozen * one.products.time + 3 * adapter_time
     forward_time = one.products.time + one.attention + score + one.elementwise
-    return _Layer(
+    return _Computed(
         time=layer_time,
         forward=forward_time,
         weights=(1 - i.frozen)
@@ -442,11 +514,11 @@ def _layer(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _La
     )
 
 
-def _modules_again(
+def _recomputed_modules(
     i: TrainingInputs, d: Device, tokens: Value, sequence_shards: Value
 ) -> tuple[Value, Value]:
     """Return the times to recompute a mean layer's norms and nonlinearities, and its heads."""
-    model, again = i.model, i.recompute
+    model, recompute = i.model, i.recompute
     # Two norms read and write the residual stream. A nonlinearity reads its input, including the
     # gate, and writes its output.
     norms = by_blocks(model, 4 * model.hidden_dim / sequence_shards)
@@ -457,7 +529,7 @@ def _modules_again(
             for group in model.groups
         ],
     )
-    elements = again.norm_share * norms + again.activation_share * inner / i.tp_size
+    elements = recompute.norm_share * norms + recompute.activation_share * inner / i.tp_size
     streams = f.memory_time(tokens * d.activation_bytes * elements, d.memory)
 
     def heads(a: AttentionKind) -> Value:
@@ -465,7 +537,7 @@ def _modules_again(
             product(d, tokens, each.inner, each.columns / i.tp_size, 1, d.product).time
             for each in a.expansions(model.hidden_dim)
         ]
-        return again.latent_share * sum_of(times) if times else zero_like(streams)
+        return recompute.latent_share * sum_of(times) if times else zero_like(streams)
 
     return streams, mean_over_attention(model, heads)
 
@@ -494,38 +566,9 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
         ep_size=1,
         capacity_factor=1,
         sequence_parallel=0,
-        recompute=replaced(
-            i.recompute,
-            matrix_share=0,
-            score_share=0,
-            norm_share=0,
-            activation_share=0,
-            latent_share=0,
-        ),
+        recompute=in_share(i.recompute, 0),
     )
     d = _device(one)  # attention over whole sequences reaches a higher rate
-    logits = head(d, one.model, w.tokens, 1)
-    loss = f.memory_time(
-        f.loss_traffic(w.tokens, one.model.vocab_size, 1, one.calibration.software.loss_bytes),
-        d.memory,
-    )
-    layer = _layer(one, d, w.tokens, i.batch_size)
-    head_time = (3 - i.frozen) * logits.time + loss
-    if not is_zero(one.model.mtp_layers):
-        extra = layer.time + (3 - i.frozen) * _joined(d, one, w.tokens).time + head_time
-        head_time = head_time + one.model.mtp_layers * extra
-    time = one.model.layers * layer.time + head_time
-    vision = _vision(one, d, i.batch_size, 1)
-    return time if vision is None else time + tower_passes(one) * vision.time
-
-
-def _vision(i: TrainingInputs, d: Device, sequences: Value, tp: Value) -> Products | None:
-    """Return the forward pass of the vision tower over the images of some sequences, if any."""
-    tower = tower_of(i)
-    return None if tower is None else tower_pass(d, tower, sequences * i.images, tp)
-
-
-def _joined(d: Device, i: TrainingInputs, tokens: Value) -> Products:
-    """Return the product that combines two hidden states for multi-token prediction."""
-    width = i.model.hidden_dim
-    return product(d, tokens, 2 * width / i.tp_size, width, 1, d.product)
+    layer = _computed(one, d, w.tokens, i.batch_size)
+    ends = _ends(one, d, layer.time, w.tokens, i.batch_size)
+    return i.model.layers * layer.time + sum_of([end.passes.time for end in ends])

@@ -15,7 +15,7 @@ from mlsysim.registry.calibration.training import (
 )
 from mlsysim.solvers.device import memory_account
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.memory import training_memory
+from mlsysim.solvers.training.memory import training_memory, usable_memory
 from mlsysim.solvers.training.work import training_work
 
 __all__ = ["choice_of", "fitted_elsewhere", "outside", "reasons", "unlike_own_runs"]
@@ -149,9 +149,8 @@ def _sharding(i: TrainingInputs) -> tuple[int | None, Any]:
     """Return the first ZeRO stage at which the states fit, and their size per device."""
     for stage in range(i.zero_stage + 1, 4):
         plain = i.but(zero_stage=stage).plain()
-        held = training_memory(plain, training_work(plain))
-        left = held["weights_memory"] + held["gradient_memory"] + held["optimizer_memory"]
-        if left <= held["memory_capacity"]:
+        left = training_memory(plain, training_work(plain)).states
+        if left <= usable_memory(plain):
             return stage, dress(left, "GB")
     return None, None
 

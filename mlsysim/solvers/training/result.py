@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+from mlsysim.core import formulas as f
 from mlsysim.core.fields import number, quantity, record
+from mlsysim.core.numeric import Value, floor, where
 from mlsysim.core.result import Result
 from mlsysim.core.units import Quantity
+from mlsysim.solvers.power import drawn_power
+from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.memory import DeviceMemory, usable_memory
+from mlsysim.solvers.training.work import Work
 
-__all__ = ["DeviceStep", "DistributedResult", "Parallelism"]
+__all__ = [
+    "Communication",
+    "DeviceStep",
+    "DistributedResult",
+    "Parallelism",
+    "StepTimes",
+    "result_fields",
+]
 
 
 @record
@@ -159,3 +175,102 @@ class DistributedResult(Result):
     """The sizes of the groups."""
     node_performance: DeviceStep
     """The busiest device by itself."""
+
+
+@dataclass(frozen=True)
+class Communication:
+    """Communication of a step, by purpose."""
+
+    data: Value
+    """Gradients and weights between replicas."""
+    tensor: Value
+    """Activations within tensor-parallel groups."""
+    pipeline: Value
+    """Activations and gradients between stages."""
+    context: Value
+    """Keys and values between the ranks that share a sequence."""
+    experts: Value
+    """Tokens to their experts and back."""
+
+    @property
+    def time(self) -> Value:
+        """All of it together."""
+        return self.data + self.tensor + self.pipeline + self.context + self.experts
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Times of a step, and the shares of a device's peak rates that it reaches."""
+
+    step: Value
+    alone: Value
+    """Time of the step on one device that holds everything."""
+    compute: Value
+    exposed: Communication
+    """Communication that is not hidden."""
+    every: Communication
+    """All communication."""
+    bubble: Value
+    busy: Value
+    """Time of all microbatches in a stage."""
+    update: Value
+    host: Value
+    """Time that devices wait for the host."""
+    mfu: Value
+    hfu: Value
+    mbu: Value
+
+
+def result_fields(
+    i: TrainingInputs, w: Work, memory: DeviceMemory, times: StepTimes
+) -> dict[str, Any]:
+    """Return the fields of the result."""
+    drawn = drawn_power(i, times.hfu, times.mbu)
+    energy = i.devices * drawn["device_power"] * times.step
+    exposed, busy, bubble = times.exposed, times.busy, times.bubble
+    communication = exposed.time
+    whole = floor(w.sequences) == w.sequences
+    capacity = usable_memory(i)
+    fits = memory.total <= capacity
+    return {
+        "step_latency_total": times.step,
+        "effective_throughput": i.batch_size / times.step,
+        "token_throughput": w.tokens / times.step,
+        "scaling_efficiency": f.scaling_efficiency(times.alone, i.devices, times.step),
+        "mfu": times.mfu,
+        "hfu": times.hfu,
+        "energy_per_step": energy,
+        "energy_per_token": energy / w.tokens,
+        **drawn,
+        "compute_latency": times.compute,
+        "communication_latency": communication,
+        "hidden_communication_latency": times.every.time - communication,
+        "dp_communication_latency": exposed.data,
+        "tp_communication_latency": exposed.tensor,
+        "pp_communication_latency": exposed.pipeline,
+        "cp_communication_latency": exposed.context,
+        "ep_communication_latency": exposed.experts,
+        "pipeline_bubble_latency": bubble,
+        "optimizer_latency": times.update,
+        "launch_latency": times.host,
+        "bubble_fraction": where(
+            i.schedule.split_backward > 0,
+            bubble / (busy + bubble),
+            f.pipeline_bubble_fraction(i.pp_size, i.microbatch_count, i.virtual_stages),
+        ),
+        "model_flops": w.model_flops,
+        "device_flops": w.device_flops,
+        "dp_size": w.dp_size,
+        "microbatch_size": w.sequences,
+        "memory": memory.total,
+        "weights_memory": memory.weights,
+        "gradient_memory": memory.gradients,
+        "optimizer_memory": memory.optimizer,
+        "activation_memory": memory.activations,
+        "working_memory": memory.working,
+        "fullest_stage": memory.stage,
+        "memory_capacity": capacity,
+        "fits_memory": fits,
+        "whole_microbatches": whole,
+        "feasible": fits & whole,
+    }

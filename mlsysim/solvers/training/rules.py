@@ -8,7 +8,7 @@ from mlsysim.solvers.base import Rule
 from mlsysim.solvers.context import within_context
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.work import stage_layout
+from mlsysim.solvers.training.stages import stage_layout
 
 __all__ = ["RULES"]
 

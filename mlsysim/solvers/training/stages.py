@@ -6,11 +6,44 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from mlsysim.core.numeric import Value, tabulated
+from mlsysim.core import formulas as f
+from mlsysim.core.numeric import Value, first_known, is_known, maximum, minimum, tabulated, where
 from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.runs import LayerRun, layer_runs, layers_within
+from mlsysim.solvers.training.inputs import TrainingInputs
 
-__all__ = ["Arrangement", "Between", "arranged"]
+__all__ = ["Arrangement", "Between", "Layout", "arranged", "stage_layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layers of the pipeline's stages."""
+
+    longest: Value
+    first: Value
+    last: Value
+
+
+def stage_layout(i: TrainingInputs) -> Layout:
+    """Return the layers of the stages: as stated for the end stages, and equal otherwise.
+
+    If layers do not divide, the last stage has fewer, and then the first.
+    """
+    first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
+    stated = where(is_known(first), 1, 0) + where(is_known(last), 1, 0)
+    others = maximum(1, i.pp_size - stated)
+    rest = i.model.layers - first_known(first, 0) - first_known(last, 0)
+    longest = f.layers_per_stage(rest, others, v)
+    spare = others * longest - rest
+    last = first_known(last, f.end_layers(longest, v, spare))
+    spare = where(i.last_stage_layers == last, spare, spare - (longest - last))
+    first = first_known(first, minimum(f.end_layers(longest, v, spare), i.model.layers - last))
+    single = i.pp_size == 1
+    return Layout(
+        longest=maximum(where(i.pp_size > stated, longest, 0), maximum(first, last)),
+        first=where(single, last, first),
+        last=last,
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from mlsysim.core.numeric import zero_like
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (
     DeviceLinks,
-    Link,
     all_reduces,
     context_times,
     exchange_time,
@@ -19,8 +18,8 @@ from mlsysim.solvers.training.links import (
     tensor_all_reduce_time,
 )
 from mlsysim.solvers.training.memory import training_memory
-from mlsysim.solvers.training.work import Times, answer, bubble_time, in_mean_layer, training_work
-from mlsysim.solvers.work import sum_of
+from mlsysim.solvers.training.result import Communication, StepTimes, result_fields
+from mlsysim.solvers.training.work import bubble_time, in_mean_layer, training_work
 
 __all__ = ["textbook_step"]
 
@@ -28,7 +27,7 @@ __all__ = ["textbook_step"]
 def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training in which nothing overlaps."""
     given, i = i, in_mean_layer(i)
-    w, links = training_work(i), _links(i)
+    w, links = training_work(i), DeviceLinks.of(i)
     count = i.microbatch_count
     compute = f.compute_time(w.device_flops, i.peak_rate, i.efficiency)
 
@@ -40,8 +39,9 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     context = count * w.stage_layers * context_times(i, w, links, lambda _: zero_like(compute))[0]
     experts = count * w.stage_layers * exchange_time(i, w, links, 0)
     gradient_bytes = i.gradient_precision.training_bytes
-    data = count * w.stage_layers * shard_time(i, w, links, gradient_bytes)
-    data = data + sum_of([*step_exchanges(i, w, links, gradient_bytes)])
+    gradients, weights = step_exchanges(i, w, links, gradient_bytes)
+    shards = count * w.stage_layers * shard_time(i, w, links, gradient_bytes)
+    data = shards + (gradients + weights)
 
     busy = compute + tensor + context + experts + pipeline
     # Each product has two gradients of the same size, so each of the three parts is a third.
@@ -54,11 +54,8 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         third,
     )
     step = busy + bubble + data
-    communication = Times(data, tensor, pipeline, context, experts)
-    return answer(
-        i,
-        w,
-        training_memory(given, w),
+    communication = Communication(data, tensor, pipeline, context, experts)
+    times = StepTimes(
         step=step,
         alone=f.compute_time(w.model_flops, i.peak_rate, i.efficiency),
         compute=compute,
@@ -72,14 +69,4 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, i.devices),
         mbu=0,  # the textbook counts no memory traffic
     )
-
-
-def _links(i: TrainingInputs) -> DeviceLinks:
-    """Return the links with their datasheet values."""
-    node, fabric = i.fleet.node, i.fleet.fabric
-    return DeviceLinks(
-        local=Link(node.scale_up.bandwidth, node.scale_up.latency),
-        remote=Link(
-            fabric.bandwidth * node.nics_per_node / node.accelerators_per_node, fabric.latency
-        ),
-    )
+    return result_fields(i, w, training_memory(given, w), times)

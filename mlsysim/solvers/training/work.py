@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mlsysim.core import formulas as f
 from mlsysim.core.forms import replaced
-from mlsysim.core.numeric import (
-    Value,
-    first_known,
-    floor,
-    is_known,
-    is_zero,
-    maximum,
-    minimum,
-    where,
-    zero_like,
-)
+from mlsysim.core.numeric import Value, first_known, is_zero, maximum, minimum, where, zero_like
+from mlsysim.core.types import Recompute
 from mlsysim.core.types.attention import Matrix
-from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.training.stages import Layout, stage_layout
 from mlsysim.solvers.work import (
     TokenFlops,
     adapters_of,
@@ -33,49 +23,15 @@ from mlsysim.solvers.work import (
 )
 
 __all__ = [
-    "Layout",
-    "Times",
     "Work",
-    "answer",
     "bubble_time",
     "in_mean_layer",
+    "in_share",
     "orthogonalization",
     "recomputed_share",
-    "stage_layout",
     "tower_passes",
     "training_work",
 ]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Layers of the pipeline's stages."""
-
-    longest: Value
-    first: Value
-    last: Value
-
-
-def stage_layout(i: TrainingInputs) -> Layout:
-    """Return the layers of the stages: as stated for the end stages, and equal otherwise.
-
-    If layers do not divide, the last stage has fewer, and then the first.
-    """
-    first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
-    stated = where(is_known(first), 1, 0) + where(is_known(last), 1, 0)
-    others = maximum(1, i.pp_size - stated)
-    rest = i.model.layers - first_known(first, 0) - first_known(last, 0)
-    longest = f.layers_per_stage(rest, others, v)
-    spare = others * longest - rest
-    last = first_known(last, f.end_layers(longest, v, spare))
-    spare = where(i.last_stage_layers == last, spare, spare - (longest - last))
-    first = first_known(first, minimum(f.end_layers(longest, v, spare), i.model.layers - last))
-    single = i.pp_size == 1
-    return Layout(
-        longest=maximum(where(i.pp_size > stated, longest, 0), maximum(first, last)),
-        first=where(single, last, first),
-        last=last,
-    )
 
 
 def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
@@ -83,21 +39,20 @@ def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
     return first_known(minimum(1, i.recompute_layers / maximum(1, layers)), 1)
 
 
+def in_share(recompute: Recompute, share: Value) -> Recompute:
+    """Return the mean recomputation of layers of which only a share recomputes anything."""
+    names = ("matrix_share", "score_share", "norm_share", "activation_share", "latent_share")
+    return replaced(recompute, **{name: share * getattr(recompute, name) for name in names})
+
+
 def in_mean_layer(i: TrainingInputs) -> TrainingInputs:
     """Return inputs with the mean recomputation over the layers of the longest stage."""
-    again, share = i.recompute, recomputed_share(i, stage_layout(i).longest)
-    forward = i.conventions.forward_all_reduces
+    share = recomputed_share(i, stage_layout(i).longest)
+    forward = 2 * i.conventions.forward_all_reduces
+    # Forward and backward, and forward again under full recomputation
+    all_reduces = forward + share * (i.recompute.all_reduces_per_layer - forward)
     return i.but(
-        recompute=replaced(
-            again,
-            matrix_share=share * again.matrix_share,
-            score_share=share * again.score_share,
-            norm_share=share * again.norm_share,
-            activation_share=share * again.activation_share,
-            latent_share=share * again.latent_share,
-            # Forward and backward, and forward again under full recomputation
-            all_reduces_per_layer=2 * forward + share * (again.all_reduces_per_layer - 2 * forward),
-        )
+        recompute=replaced(in_share(i.recompute, share), all_reduces_per_layer=all_reduces)
     )
 
 
@@ -316,88 +271,3 @@ def bubble_time(
         both,
         where((i.schedule.split_backward > 0) & many, split, filling),
     )
-
-
-@dataclass(frozen=True)
-class Times:
-    """Communication of a step, by purpose."""
-
-    data: Value
-    """Gradients and weights between replicas."""
-    tensor: Value
-    """Activations within tensor-parallel groups."""
-    pipeline: Value
-    """Activations and gradients between stages."""
-    context: Value
-    """Keys and values between the ranks that share a sequence."""
-    experts: Value
-    """Tokens to their experts and back."""
-
-    @property
-    def all(self) -> Value:
-        """All of them together."""
-        return self.data + self.tensor + self.pipeline + self.context + self.experts
-
-
-def answer(
-    i: TrainingInputs,
-    w: Work,
-    memory: dict[str, Any],
-    *,
-    step: Value,
-    alone: Value,
-    compute: Value,
-    exposed: Times,
-    every: Times,
-    bubble: Value,
-    busy: Value,
-    update: Value,
-    host: Value,
-    mfu: Value,
-    hfu: Value,
-    mbu: Value,
-) -> dict[str, Any]:
-    """Return the fields of the result from the times and the memory of a step.
-
-    `alone` is the time of the step on one device that holds everything, `exposed` the communication
-    that is not hidden, `every` all communication; `busy` is the time of all microbatches in a
-    stage, and `host` the time devices wait for the host.
-    """
-    drawn = drawn_power(i, hfu, mbu)
-    energy = i.devices * drawn["device_power"] * step
-    communication = exposed.all
-    whole = floor(w.sequences) == w.sequences
-    return {
-        "step_latency_total": step,
-        "effective_throughput": i.batch_size / step,
-        "token_throughput": w.tokens / step,
-        "scaling_efficiency": f.scaling_efficiency(alone, i.devices, step),
-        "mfu": mfu,
-        "hfu": hfu,
-        "energy_per_step": energy,
-        "energy_per_token": energy / w.tokens,
-        **drawn,
-        "compute_latency": compute,
-        "communication_latency": communication,
-        "hidden_communication_latency": every.all - communication,
-        "dp_communication_latency": exposed.data,
-        "tp_communication_latency": exposed.tensor,
-        "pp_communication_latency": exposed.pipeline,
-        "cp_communication_latency": exposed.context,
-        "ep_communication_latency": exposed.experts,
-        "pipeline_bubble_latency": bubble,
-        "optimizer_latency": update,
-        "launch_latency": host,
-        "bubble_fraction": where(
-            i.schedule.split_backward > 0,
-            bubble / (busy + bubble),
-            f.pipeline_bubble_fraction(i.pp_size, i.microbatch_count, i.virtual_stages),
-        ),
-        "model_flops": w.model_flops,
-        "device_flops": w.device_flops,
-        "dp_size": w.dp_size,
-        "microbatch_size": w.sequences,
-        **memory,
-        "whole_microbatches": whole,
-        "feasible": memory["fits_memory"] & whole,
-    }
