@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_zero, when, where
@@ -88,6 +90,16 @@ class Products:
         )
 
 
+def _joined(join: Callable[..., Value], parts: Sequence[Products]) -> Products:
+    """Return products whose numbers are joined from those of several ones."""
+    return Products(
+        join(*[part.time for part in parts]),
+        join(*[part.compute for part in parts]),
+        join(*[part.memory for part in parts]),
+        join(*[part.traffic for part in parts]),
+    )
+
+
 def product(
     d: Device, rows: Value, inner: Value, columns: Value, matrices: Value, rate: Value
 ) -> Products:
@@ -130,7 +142,7 @@ def projections(
     d: Device, model: TransformerModel, a: AttentionKind, rows: Value, tp: Value
 ) -> Products:
     """Return the products for queries, keys, values and the output projection of attention."""
-    first, *others = a.products(model.hidden_dim)
+    first, *others = a.projections(model.hidden_dim)
     total = product(d, rows, first.inner, first.columns / tp, 1, d.product)
     for each in others:
         more = product(d, rows, each.inner, each.columns / tp, 1, d.product)
@@ -139,12 +151,7 @@ def projections(
 
 
 def _where(condition: Value, one: Products, other: Products) -> Products:
-    return Products(
-        where(condition, one.time, other.time),
-        where(condition, one.compute, other.compute),
-        where(condition, one.memory, other.memory),
-        where(condition, one.traffic, other.traffic),
-    )
+    return _joined(partial(where, condition), [one, other])
 
 
 @dataclass(frozen=True)
@@ -221,20 +228,18 @@ def forward(
     tokens do not attend to; `routed` maps the index of each layer group to the work of its experts.
     In decode, a layer has one token of each sequence.
     """
-    blocks = [
-        None
-        if group.feed_forward is None
-        else _feed_forward(d, model, group.feed_forward, tokens, tp, routed.get(position))
-        for position, group in enumerate(model.groups)
-    ]
-    traffic = [
-        _traffic(d, model, group, tokens, tp, sequence_shards, routed.get(position))
-        for position, group in enumerate(model.groups)
-    ]
-    attention_products = _mean_projections(d, model, tokens, tp)
-    feed_forward = _mean_products(model, blocks)
+    blocks, traffic = [], []
+    for position, group in enumerate(model.groups):
+        met = routed.get(position)
+        traffic.append(_traffic(d, model, group, tokens, tp, sequence_shards, met))
+        if group.feed_forward is not None:
+            feed_forward = _feed_forward(d, model, group.feed_forward, tokens, tp, met)
+            blocks.append((group.count, feed_forward))
+    storing = _storing(d, d.attention_bytes)
+    attention = [(n, projections(storing, model, a, tokens, tp)) for n, a in model.attentions]
+    products = _mean(model, attention)
     return Forward(
-        products=attention_products if feed_forward is None else attention_products + feed_forward,
+        products=products + _mean(model, blocks) if blocks else products,
         attention=mean_over_attention(
             model, lambda a: attention_time(d, model, a, tokens, context, skips, tp, decode)
         ),
@@ -331,35 +336,16 @@ def _storing(d: Device, weight_bytes: Value) -> Device:
     return d if weight_bytes is None else dataclasses.replace(d, weight_bytes=weight_bytes)
 
 
-def _mean_projections(d: Device, model: TransformerModel, tokens: Value, tp: Value) -> Products:
-    own = _storing(d, d.attention_bytes)
-    found = model.attentions
-    parts = [projections(own, model, a, tokens, tp) for _, a in found]
-    if len(found) == 1 and found[0][0] is model.layers:
-        return parts[0]
-    layers = [count for count, _ in found]
+def _mean(model: TransformerModel, parts: list[tuple[Value, Products]]) -> Products:
+    """Return the mean over all layers, given products and how many layers have them."""
+    layers = [count for count, _ in parts]
+    if len(parts) == 1 and (layers[0] is model.layers or len(model.groups) == 1):
+        return parts[0][1]
 
-    def mean(values: list[Value]) -> Value:
+    def mean(*values: Value) -> Value:
         return sum_of([n * each for n, each in zip(layers, values, strict=True)]) / model.layers
 
-    return Products(
-        mean([part.time for part in parts]),
-        mean([part.compute for part in parts]),
-        mean([part.memory for part in parts]),
-        mean([part.traffic for part in parts]),
-    )
-
-
-def _mean_products(model: TransformerModel, parts: list[Products | None]) -> Products | None:
-    """Return the mean over all layers; `None` if no layer has such products."""
-    if not any(parts):
-        return None
-    return Products(
-        mean_over(model, [part and part.time for part in parts]),
-        mean_over(model, [part and part.compute for part in parts]),
-        mean_over(model, [part and part.memory for part in parts]),
-        mean_over(model, [part and part.traffic for part in parts]),
-    )
+    return _joined(mean, [products for _, products in parts])
 
 
 def head(d: Device, model: TransformerModel, rows: Value, tp: Value) -> Products:

@@ -16,9 +16,8 @@ from mlsysim.core.types import (
 from mlsysim.core.types.attention import AttentionKind, CacheBytes
 
 __all__ = [
-    "Adapters",
+    "LayerAdapters",
     "TokenFlops",
-    "adapters_of",
     "by_blocks",
     "cache_bytes",
     "decode_score_flops",
@@ -27,6 +26,7 @@ __all__ = [
     "expert_parameters",
     "group_bandwidth",
     "kv_cache",
+    "layer_adapters",
     "mean_over",
     "mean_over_attention",
     "mtp_flops",
@@ -34,6 +34,7 @@ __all__ = [
     "stored_bytes",
     "stored_weights",
     "sum_of",
+    "sum_over",
     "token_flops",
     "tower_parameters",
     "weights_read",
@@ -66,16 +67,15 @@ def mean_over_attention(model: TransformerModel, each: Callable[[AttentionKind],
     return sum_of([layers * part for layers, part in parts]) / model.layers
 
 
+def sum_over(model: TransformerModel, parts: list[Value]) -> Value:
+    """Return the sum over all layers, given the value for a layer of each group, if it has one."""
+    pairs = zip(model.groups, parts, strict=True)
+    return sum_of([group.count * part for group, part in pairs if part is not None])
+
+
 def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
     """Return the mean over all layers, given the value for a layer of each group, if it has one."""
-    if len(parts) == 1:
-        return parts[0]
-    weighted = [
-        group.count * part
-        for group, part in zip(model.groups, parts, strict=True)
-        if part is not None
-    ]
-    return sum_of(weighted) / model.layers
+    return parts[0] if len(parts) == 1 else sum_over(model, parts) / model.layers
 
 
 def by_blocks(model: TransformerModel, layer: Value) -> Value:
@@ -136,30 +136,27 @@ def decode_score_flops(model: TransformerModel, context: Value, flops_per_mac: V
 
 
 @dataclass(frozen=True)
-class Adapters:
-    """Parameters of adapters, per layer of each group: (layers, parameters)."""
+class LayerAdapters:
+    """Parameters of the adapters of one layer."""
 
-    common: list[tuple[Value, Value]]
+    common: Value
     """Parameters of adapters other than those of experts."""
-    experts: list[tuple[Value, Value]]
-    visited: list[tuple[Value, Value]]
+    experts: Value
+    visited: Value
     """Parameters of adapters that a token passes through."""
 
 
-def adapters_of(model: TransformerModel, rank: Value) -> Adapters:
-    """Return the adapters of a model's matrices; none if all parameters are trained."""
-    adapters, hidden_dim = Adapters([], [], []), model.hidden_dim
+def layer_adapters(model: TransformerModel, rank: Value) -> list[LayerAdapters]:
+    """Return the adapters of a layer of each group; none if all parameters are trained."""
+    adapters = []
     for group in model.groups:
-        sides = sum_of([each.sides for each in group.matrices(hidden_dim)])
+        sides = sum_of([each.sides for each in group.matrices(model.hidden_dim)])
         common = f.adapter_parameters(rank, sides)
+        experts, visited = zero_like(common), common
         if (block := group.experts) is not None:
-            expert = f.adapter_parameters(rank, block.expert_matrix(hidden_dim).sides)
-            adapters.experts.append((group.count, block.count * expert))
-            adapters.visited.append((group.count, common + block.per_token * expert))
-        else:
-            adapters.experts.append((group.count, zero_like(common)))
-            adapters.visited.append((group.count, common))
-        adapters.common.append((group.count, common))
+            expert = f.adapter_parameters(rank, block.expert_matrix(model.hidden_dim).sides)
+            experts, visited = block.count * expert, common + block.per_token * expert
+        adapters.append(LayerAdapters(common, experts, visited))
     return adapters
 
 

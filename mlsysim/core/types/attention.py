@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
-from mlsysim.core.numeric import Value, minimum, where, zero_like
+from mlsysim.core.numeric import Value, minimum, when, where, zero_like
 
 __all__ = [
     "Attention",
@@ -19,7 +21,7 @@ __all__ = [
     "LatentAttention",
     "LinearAttention",
     "Matrix",
-    "Product",
+    "Projection",
     "Reach",
     "SlidingWindow",
     "TopKeys",
@@ -51,13 +53,30 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Product:
-    """A product of all tokens with a matrix, or with several matrices that read the same input."""
+class Projection:
+    """A product of all tokens with matrices that read the same input."""
 
     inner: Value
-    columns: Value
-    present: Value = True
-    """Whether the layer has it."""
+    widths: tuple[Value, ...]
+    """Columns of each matrix; a layer without the matrix has none."""
+
+    @property
+    def columns(self) -> Value:
+        """Columns of all its matrices."""
+        return reduce(add, self.widths)
+
+    @property
+    def present(self) -> Value:
+        """Whether the layer has it."""
+        return self.inner * self.columns > 0
+
+    @property
+    def matrices(self) -> list[Matrix]:
+        """Its matrices."""
+        return [
+            Matrix(when(width > 0, self.inner), when(self.inner > 0, width))
+            for width in self.widths
+        ]
 
 
 @dataclass(frozen=True)
@@ -89,7 +108,34 @@ class Cache:
 
 
 @record
-class SlidingWindow(Record):
+class _Limited(Record):
+    """A limit on the tokens that a token attends to."""
+
+    tokens: int = number(whole=True)
+
+    cached_whole: ClassVar[bool] = False
+    """Whether a server keeps keys and values of the whole context."""
+
+    def attended(self, context: Value) -> Value:
+        """Return the most tokens that the newest token of a context attends to."""
+        return minimum(self.tokens, context)
+
+    def cached(self, context: Value) -> Value:
+        """Return the most tokens whose keys and values a server keeps."""
+        return context if self.cached_whole else minimum(self.tokens, context)
+
+    def share(self, seq_len: Value, everywhere: Value) -> Value:
+        """Return the mean share of a sequence that is attended to.
+
+        `everywhere` is that share without a limit: 1/2 if causal, else 1. The first tokens have
+        fewer tokens before them than the limit.
+        """
+        part = minimum(self.tokens, seq_len) / seq_len
+        return part * (1 - (1 - everywhere) * part)
+
+
+@record
+class SlidingWindow(_Limited):
     """A token attends only to the most recent tokens.
 
     Attributes
@@ -98,31 +144,9 @@ class SlidingWindow(Record):
         Width of the window, including the token itself.
     """
 
-    tokens: int = number(whole=True)
-
-    cached_whole: ClassVar[bool] = False
-    """Whether a server keeps keys and values of the whole context."""
-
-    def attended(self, context: Value) -> Value:
-        """Return the tokens that the newest token of a context attends to."""
-        return minimum(self.tokens, context)
-
-    def cached(self, context: Value) -> Value:
-        """Return the tokens whose keys and values a server keeps."""
-        return minimum(self.tokens, context)
-
-    def share(self, seq_len: Value, everywhere: Value) -> Value:
-        """Return the mean share of a sequence that is attended to.
-
-        `everywhere` is that share without a window: 1/2 if causal, else 1. The first tokens have
-        fewer tokens before them than the window.
-        """
-        part = minimum(self.tokens, seq_len) / seq_len
-        return part * (1 - (1 - everywhere) * part)
-
 
 @record
-class Chunks(Record):
+class Chunks(_Limited):
     """A token attends to its own chunk of the sequence.
 
     Attributes
@@ -131,26 +155,13 @@ class Chunks(Record):
         Tokens of a chunk.
     """
 
-    tokens: int = number(whole=True)
-
-    cached_whole: ClassVar[bool] = False
-    """Whether a server keeps keys and values of the whole context."""
-
-    def attended(self, context: Value) -> Value:
-        """Return the most tokens that the newest token of a context attends to: a whole chunk."""
-        return minimum(self.tokens, context)
-
-    def cached(self, context: Value) -> Value:
-        """Return the tokens whose keys and values a server keeps, at most."""
-        return minimum(self.tokens, context)
-
     def share(self, seq_len: Value, everywhere: Value) -> Value:
-        """Return the mean share of a sequence that is attended to; see `SlidingWindow`."""
+        """Return the mean share of a sequence that is attended to."""
         return everywhere * minimum(self.tokens, seq_len) / seq_len
 
 
 @record
-class TopKeys(Record):
+class TopKeys(_Limited):
     """A token attends to the keys that an indexer scores highest (DeepSeek sparse attention).
 
     The indexer scores all tokens before this one. It has a query and a weight for each of its
@@ -165,12 +176,10 @@ class TopKeys(Record):
         the keys that an earlier layer chose (GLM-5.2).
     """
 
-    tokens: int = number(whole=True)
     heads: int = number(whole=True, zero=True)
     head_dim: int = number(whole=True, zero=True)
 
     cached_whole: ClassVar[bool] = True
-    """Whether a server keeps keys and values of the whole context."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,39 +190,15 @@ class TopKeys(Record):
                 argument="heads" if self.heads == 0 else "head_dim",
             )
 
-    def attended(self, context: Value) -> Value:
-        """Return the tokens that the newest token of a context attends to."""
-        return minimum(self.tokens, context)
-
-    def cached(self, context: Value) -> Value:
-        """Return the tokens whose keys and values a server keeps: all."""
-        return context
-
-    def share(self, seq_len: Value, everywhere: Value) -> Value:
-        """Return the mean share of a sequence that is attended to; see `SlidingWindow`."""
-        part = minimum(self.tokens, seq_len) / seq_len
-        return part * (1 - (1 - everywhere) * part)
-
     def parameters(self, hidden_dim: Value, query_dim: Value) -> Value:
         """Return the indexer's parameters, with queries computed from `query_dim` elements."""
         return query_dim * self.heads * self.head_dim + hidden_dim * (self.head_dim + self.heads)
 
-    def matrices(self, hidden_dim: Value, query_dim: Value) -> list[Matrix]:
-        """Return the indexer's matrices: for queries, the key, and a weight per head."""
-        width = self.heads * self.head_dim
-        hidden = where(width > 0, hidden_dim, 0)
-        return [
-            Matrix(where(width > 0, query_dim, 0), width),
-            Matrix(hidden, self.head_dim),
-            Matrix(hidden, self.heads),
-        ]
-
-    def products(self, hidden_dim: Value, query_dim: Value) -> list[Product]:
+    def projections(self, hidden_dim: Value, query_dim: Value) -> list[Projection]:
         """Return the indexer's products: for queries, and for the key and the weights."""
-        some = self.heads > 0
         return [
-            Product(query_dim, self.heads * self.head_dim, some),
-            Product(hidden_dim, self.head_dim + self.heads, some),
+            Projection(query_dim, (self.heads * self.head_dim,)),
+            Projection(hidden_dim, (self.head_dim, self.heads)),
         ]
 
     def rating_flops(self, pairs: Value, flops_per_mac: Value) -> Value:
@@ -230,6 +215,12 @@ class _Kind(Record):
     has_state: ClassVar[bool] = False
     """Whether a server keeps a state of constant size instead of a cache."""
 
+    if TYPE_CHECKING:
+
+        @property
+        def width(self) -> Value: ...
+        def projections(self, hidden_dim: Value) -> list[Projection]: ...
+
     @property
     def indexer(self) -> TopKeys | None:
         """The indexer that chooses the keys to attend to; `None` without one."""
@@ -245,9 +236,14 @@ class _Kind(Record):
         """Parameters that expand latent vectors to heads."""
         return 0
 
-    def expansions(self, hidden_dim: Value) -> list[Product]:
+    def expansions(self, hidden_dim: Value) -> list[Projection]:
         """Return the products that expand latent vectors to heads."""
         return []
+
+    def matrices(self, hidden_dim: Value) -> list[Matrix]:
+        """Return its matrices."""
+        read = [matrix for each in self.projections(hidden_dim) for matrix in each.matrices]
+        return [*read, Matrix(self.width, hidden_dim)]
 
     def recomputed_width(
         self, narrow: Value, copies: Value, norm_share: Value, latent_share: Value
@@ -273,19 +269,6 @@ class _Scores(_Kind):
         def kv_heads(self) -> Value: ...
         @property
         def head_dim(self) -> Value: ...
-        @property
-        def gates(self) -> Value: ...
-        @property
-        def gate_width(self) -> Value: ...
-        @property
-        def width(self) -> Value: ...
-        @property
-        def cached_heads(self) -> Value: ...
-        @property
-        def cached_dim(self) -> Value: ...
-        @property
-        def decode_dim(self) -> Value: ...
-        def query_inner(self, hidden_dim: Value) -> Value: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -301,6 +284,40 @@ class _Scores(_Kind):
     def indexer(self) -> TopKeys | None:
         """The indexer that chooses the keys to attend to; `None` without one."""
         return self.reach if isinstance(self.reach, TopKeys) else None
+
+    @derived
+    def gates(self) -> int:
+        """1 if a gate scales the output, else 0."""
+        return int(self.output_gate)
+
+    @property
+    def gate_width(self) -> Value:
+        """Columns of the product that computes the output's gate."""
+        return where(self.gates > 0, self.width, 0)
+
+    @property
+    def cached_heads(self) -> Value:
+        """Heads whose keys and values a server keeps."""
+        return self.kv_heads
+
+    @property
+    def cached_dim(self) -> Value:
+        """Half of the cached elements per head and token, keys and values together."""
+        return self.head_dim
+
+    @property
+    def decode_dim(self) -> Value:
+        """Mean width of a key and a value, as a server attends to its cache."""
+        return self.head_dim
+
+    @property
+    def extra_parts(self) -> Value:
+        """Parts with their own kernels, in addition to those of plain attention."""
+        return 0 if self.indexer is None else where(self.indexer.heads > 0, 1, 0)
+
+    def query_inner(self, hidden_dim: Value) -> Value:
+        """Return the width of the input to the query matrix."""
+        return hidden_dim
 
     @property
     def caches_whole(self) -> bool:
@@ -324,8 +341,7 @@ class _Scores(_Kind):
     @property
     def inner_width(self) -> Value:
         """Total width of all tensors inside attention, over all heads."""
-        width = 2 * self.head_dim * (self.heads + self.kv_heads)
-        return where(self.gates > 0, width + self.gate_width, width)
+        return 2 * self.head_dim * (self.heads + self.kv_heads) + self.gate_width
 
     def attended(self, context: Value) -> Value:
         """Return the tokens that the newest token of a context attends to."""
@@ -392,16 +408,20 @@ class _Scores(_Kind):
 
     def _complete(self, parameters: Value, hidden_dim: Value) -> Value:
         """Add the parameters of a gate and of an indexer."""
-        gated = parameters + hidden_dim * self.gate_width
-        parameters = where(self.gates > 0, gated, parameters)
+        parameters = parameters + hidden_dim * self.gate_width
         if self.indexer is None:
             return parameters
         return parameters + self.indexer.parameters(hidden_dim, self.query_inner(hidden_dim))
 
+    def _of_indexer(self, hidden_dim: Value) -> list[Projection]:
+        if self.indexer is None:
+            return []
+        return self.indexer.projections(hidden_dim, self.query_inner(hidden_dim))
+
     def _all_kept(self, width: Value, narrow: Value) -> Value:
         """Add what attention keeps around its heads for the backward pass."""
         # The gate, and the output before it.
-        kept = where(self.gates > 0, width + 2 * self.gate_width, width)
+        kept = width + 2 * self.gate_width
         # Attention keeps its output in 16 bits, and a product in 8 bits its own copy of it.
         kept = kept + where(narrow < 1, narrow * self.width, 0)
         if self.indexer is None:
@@ -442,72 +462,21 @@ class Attention(_Scores):
                 argument="kv_heads",
             )
 
-    @derived
-    def gates(self) -> int:
-        """1 if a gate scales the output, else 0."""
-        return int(self.output_gate)
-
     @property
     def width(self) -> Value:
         """Width of all heads together."""
         return self.heads * self.head_dim
-
-    @property
-    def qkv_width(self) -> Value:
-        """Columns of the product that computes queries, keys and values."""
-        return self.head_dim * (self.heads + 2 * self.kv_heads)
-
-    @property
-    def gate_width(self) -> Value:
-        """Columns of the product that computes the output's gate."""
-        return self.gates * self.heads * self.head_dim
-
-    @property
-    def cached_heads(self) -> Value:
-        """Heads whose keys and values a server keeps."""
-        return self.kv_heads
-
-    @property
-    def cached_dim(self) -> Value:
-        """Half of the cached elements per head and token, keys and values together."""
-        return self.head_dim
-
-    @property
-    def decode_dim(self) -> Value:
-        """Mean width of a key and a value, as a server attends to its cache."""
-        return self.head_dim
-
-    def query_inner(self, hidden_dim: Value) -> Value:
-        """Return the width of the input to the query matrix."""
-        return hidden_dim
-
-    @property
-    def extra_parts(self) -> Value:
-        """Parts with their own kernels, in addition to those of plain attention."""
-        return 0 if self.indexer is None else where(self.indexer.heads > 0, 1, 0)
 
     def parameters(self, hidden_dim: Value) -> Value:
         """Return the parameters of its matrices."""
         plain = f.attention_parameters(hidden_dim, self.heads, self.kv_heads, self.head_dim)
         return self._complete(plain, hidden_dim)
 
-    def matrices(self, hidden_dim: Value) -> list[Matrix]:
-        """Return its matrices."""
-        indexer = self.indexer
-        return [
-            Matrix(hidden_dim, self.width),
-            Matrix(hidden_dim, self.kv_heads * self.head_dim, 2),
-            Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
-            Matrix(self.width, hidden_dim),
-            *(indexer.matrices(hidden_dim, hidden_dim) if indexer else ()),
-        ]
-
-    def products(self, hidden_dim: Value) -> list[Product]:
+    def projections(self, hidden_dim: Value) -> list[Projection]:
         """Return the products over the token, all but the output projection."""
-        columns = where(self.gates > 0, self.qkv_width + self.gate_width, self.qkv_width)
-        indexer = self.indexer
-        rated = indexer.products(hidden_dim, hidden_dim) if indexer else []
-        return [Product(hidden_dim, columns), *rated]
+        keys = values = self.kv_heads * self.head_dim
+        read = Projection(hidden_dim, (self.width, keys, values, self.gate_width))
+        return [read, *self._of_indexer(hidden_dim)]
 
     def kept_width(self, narrow: Value, copies: Value) -> Value:
         """Return the elements per token kept for the backward pass, split over tensor ranks.
@@ -556,16 +525,6 @@ class LatentAttention(_Scores):
     value_dim: int = number(whole=True, default=None)
     reach: Reach | None = None
     output_gate: bool = False
-
-    @derived
-    def gates(self) -> int:
-        """1 if a gate scales the output, else 0."""
-        return int(self.output_gate)
-
-    @property
-    def gate_width(self) -> Value:
-        """Columns of the product that computes the output's gate."""
-        return self.gates * self.width
 
     @derived
     def query_vector(self) -> int:
@@ -619,7 +578,7 @@ class LatentAttention(_Scores):
     @property
     def extra_parts(self) -> Value:
         """Parts with their own kernels, in addition to those of plain attention."""
-        return 1 if self.indexer is None else 1 + where(self.indexer.heads > 0, 1, 0)
+        return 1 + super().extra_parts
 
     @property
     def expansion_parameters(self) -> Value:
@@ -647,34 +606,20 @@ class LatentAttention(_Scores):
         )
         return self._complete(where(self.query_vector > 0, compressed, direct), hidden_dim)
 
-    def matrices(self, hidden_dim: Value) -> list[Matrix]:
-        """Return its matrices."""
-        indexer, query_dim = self.indexer, self.query_inner(hidden_dim)
-        return [
-            Matrix(where(self.query_vector > 0, hidden_dim, 0), self.query_vector),
-            Matrix(query_dim, self.heads * self.key_dim),
-            Matrix(hidden_dim, self.latent_width),
-            Matrix(self.kv_rank, self.heads * (self.nope_dim + self.value_dim)),
-            Matrix(where(self.gates > 0, hidden_dim, 0), self.gate_width),
-            Matrix(self.width, hidden_dim),
-            *(indexer.matrices(hidden_dim, query_dim) if indexer else ()),
-        ]
-
-    def products(self, hidden_dim: Value) -> list[Product]:
+    def projections(self, hidden_dim: Value) -> list[Projection]:
         """Return the products over the token, all but the output projection."""
-        indexer, query_dim = self.indexer, self.query_inner(hidden_dim)
         return [
-            Product(hidden_dim, self.query_vector + self.latent_width),
+            Projection(hidden_dim, (self.query_vector, self.latent_width)),
             *self.expansions(hidden_dim),
-            Product(hidden_dim, self.gate_width, self.gates > 0),
-            *(indexer.products(hidden_dim, query_dim) if indexer else ()),
+            Projection(hidden_dim, (self.gate_width,)),
+            *self._of_indexer(hidden_dim),
         ]
 
-    def expansions(self, hidden_dim: Value) -> list[Product]:
+    def expansions(self, hidden_dim: Value) -> list[Projection]:
         """Return the products that expand latent vectors to heads."""
         return [
-            Product(self.query_inner(hidden_dim), self.heads * self.key_dim),
-            Product(self.kv_rank, self.heads * (self.nope_dim + self.value_dim)),
+            Projection(self.query_inner(hidden_dim), (self.heads * self.key_dim,)),
+            Projection(self.kv_rank, (self.heads * (self.nope_dim + self.value_dim),)),
         ]
 
     def kept_width(self, narrow: Value, copies: Value) -> Value:
@@ -857,22 +802,15 @@ class LinearAttention(_Kind):
             + where(self.conv_width > 1, self.conv_width, 0) * self.conv_channels
         )
 
-    def matrices(self, hidden_dim: Value) -> list[Matrix]:
-        """Return its matrices. One product computes everything that it needs from a token."""
-        gated, ranked = self.gate_vector > 0, self.output_gate_vector > 0
-        return [
-            Matrix(hidden_dim, self.in_width),
-            Matrix(self.width, hidden_dim),
-            Matrix(where(gated, self.gate_vector, 0), where(gated, self.gate_width, 0)),
-            Matrix(where(ranked, self.output_gate_vector, 0), where(ranked, self.width, 0)),
-        ]
+    def projections(self, hidden_dim: Value) -> list[Projection]:
+        """Return the products over the token, all but the output projection.
 
-    def products(self, hidden_dim: Value) -> list[Product]:
-        """Return the products over the token, all but the output projection."""
+        One product computes everything that it needs from a token.
+        """
         return [
-            Product(hidden_dim, self.in_width),
-            Product(self.gate_vector, self.gate_width, self.gate_vector > 0),
-            Product(self.output_gate_vector, self.width, self.output_gate_vector > 0),
+            Projection(hidden_dim, (self.in_width,)),
+            Projection(self.gate_vector, (self.gate_width,)),
+            Projection(self.output_gate_vector, (self.width,)),
         ]
 
     def score_flops(

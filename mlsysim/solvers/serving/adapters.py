@@ -14,11 +14,7 @@ from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, wh
 from mlsysim.core.types.attention import Matrix
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.work import (
-    adapters_of,
-    mean_over,
-    sum_of,
-)
+from mlsysim.solvers.work import layer_adapters, mean_over, sum_of, sum_over
 
 __all__ = [
     "AdapterWork",
@@ -42,9 +38,9 @@ class AdapterWork:
 
 def adapter_bytes(i: ServingInputs) -> Value:
     """Return the bytes of one adapter of the whole model."""
-    found = adapters_of(i.model, i.adapter_rank)
-    parts = [count * each for parts in (found.common, found.experts) for count, each in parts]
-    return i.precision.training_bytes * sum_of(parts)
+    adapters = layer_adapters(i.model, i.adapter_rank)
+    parameters = sum_over(i.model, [each.common + each.experts for each in adapters])
+    return i.precision.training_bytes * parameters
 
 
 def resident_bytes(i: ServingInputs) -> Value:
@@ -56,8 +52,8 @@ def resident_bytes(i: ServingInputs) -> Value:
 
 def adapter_parameters(i: ServingInputs) -> Value:
     """Return the parameters of one adapter that a token uses in a mean layer."""
-    found = adapters_of(i.model, i.adapter_rank)
-    return mean_over(i.model, [each for _, each in found.visited])
+    adapters = layer_adapters(i.model, i.adapter_rank)
+    return mean_over(i.model, [each.visited for each in adapters])
 
 
 def most_sequences(i: ServingInputs) -> Value:

@@ -15,7 +15,7 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import context_memory
 from mlsysim.solvers.training.stages import arranged
 from mlsysim.solvers.training.work import Work, recomputed_share
-from mlsysim.solvers.work import adapters_of, expert_parameters, sum_of, tower_parameters
+from mlsysim.solvers.work import expert_parameters, sum_of, sum_over, tower_parameters
 
 __all__ = ["DeviceMemory", "training_memory", "usable_memory"]
 
@@ -88,9 +88,7 @@ def training_memory(i: TrainingInputs, w: Work) -> DeviceMemory:
     """
     model = i.model
     layers = [_layer(i, w, group) for group in model.groups]
-    stack = sum_of(
-        [group.count * layer.common for group, layer in zip(model.groups, layers, strict=True)]
-    )
+    stack = sum_over(model, [layer.common for layer in layers])
     tower = tower_parameters(model)
     outside = model.parameters - stack - expert_parameters(model) - tower
     table = maximum(zero_like(model.parameters), outside) / model.embedding_tables
@@ -266,9 +264,8 @@ def _held(
     in_layers = over(layer.common for layer in layers)
     common = (in_layers + stage.tables * table + stage.tower) / i.tp_size
     experts = over(layer.experts for layer in layers) / w.expert_group
-    adapters = adapters_of(i.model, i.adapter_rank)
-    adapter_common = over(part for _, part in adapters.common) / i.tp_size
-    adapter_experts = over(part for _, part in adapters.experts) / w.expert_group
+    adapter_common = over(each.common for each in w.adapters) / i.tp_size
+    adapter_experts = over(each.experts for each in w.adapters) / w.expert_group
 
     def share(zero_stage: int, common: Value, experts: Value) -> Value:
         # Experts have fewer replicas than the rest.

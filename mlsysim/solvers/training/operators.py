@@ -45,7 +45,7 @@ from mlsysim.solvers.training.work import (
     tower_passes,
     training_work,
 )
-from mlsysim.solvers.work import adapters_of, by_blocks, mean_over, mean_over_attention, sum_of
+from mlsysim.solvers.work import by_blocks, mean_over, mean_over_attention, sum_of
 
 __all__ = ["operator_step"]
 
@@ -208,7 +208,7 @@ class _Layer:
 def _layer(i: TrainingInputs, d: Device, w: Work, links: DeviceLinks) -> _Layer:
     """Return a mean layer on one microbatch."""
     s, matrix_share = i.calibration.software, i.recompute.matrix_share
-    compute = _computed(i, d, w.own_tokens, w.own_sequences)
+    compute = _computed(i, d, w, w.own_tokens, w.own_sequences)
     tensor_time = all_reduces(i, w) * (
         tensor_all_reduce_time(i, w, links) + when(i.tp_size > 1, s.collective_overhead)
     )
@@ -454,7 +454,7 @@ def _bands(i: TrainingInputs, times: StepTimes) -> dict[str, Value]:
     return {f"step_latency_{name}": edge * times.step for name, edge in edges.items()}
 
 
-def _computed(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> _Computed:
+def _computed(i: TrainingInputs, d: Device, w: Work, tokens: Value, sequences: Value) -> _Computed:
     """Return the passes of a mean layer over so many tokens."""
     s = i.calibration.software
     shards = where(i.sequence_parallel > 0, i.tp_size, 1)
@@ -497,7 +497,7 @@ def _computed(i: TrainingInputs, d: Device, tokens: Value, sequences: Value) -> 
     streamed = (passes + score_share) * score + (passes + matrix_share) * one.elementwise
     streamed = streamed + module_streams
     # Frozen weights have no gradients; their adapters have both.
-    visited = mean_over(i.model, [each for _, each in adapters_of(i.model, i.adapter_rank).visited])
+    visited = mean_over(i.model, [each.visited for each in w.adapters])
     adapter_time = d.flops_per_mac * tokens * visited / i.tp_size / d.product
     layer_time = layer_time - i.frozen * one.products.time + 3 * adapter_time
     forward_time = one.products.time + one.attention + score + one.elementwise
@@ -569,6 +569,6 @@ def _alone(i: TrainingInputs, w: Work) -> Value:
         recompute=in_share(i.recompute, 0),
     )
     d = _device(one)  # attention over whole sequences reaches a higher rate
-    layer = _computed(one, d, w.tokens, i.batch_size)
+    layer = _computed(one, d, w, w.tokens, i.batch_size)
     ends = _ends(one, d, layer.time, w.tokens, i.batch_size)
     return i.model.layers * layer.time + sum_of([end.passes.time for end in ends])

@@ -13,12 +13,14 @@ from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.stages import Layout, stage_layout
 from mlsysim.solvers.work import (
+    LayerAdapters,
     TokenFlops,
-    adapters_of,
     expansion_parameters,
     expert_parameters,
+    layer_adapters,
     mtp_flops,
     sum_of,
+    sum_over,
     token_flops,
 )
 
@@ -140,6 +142,8 @@ class Work:
     """Trained parameters on one device, excluding experts."""
     trained_experts: Value
     """Trained parameters of experts on one device."""
+    adapters: list[LayerAdapters]
+    """Adapters of a layer of each group."""
 
 
 def training_work(i: TrainingInputs) -> Work:
@@ -158,8 +162,8 @@ def training_work(i: TrainingInputs) -> Work:
     # A fused kernel never keeps the scores, so recomputing them makes no difference.
     scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
-    adapters = adapters_of(i.model, i.adapter_rank)
-    visited = sum_of([count * each for count, each in adapters.visited])
+    adapters = layer_adapters(model, i.adapter_rank)
+    visited = sum_over(model, [each.visited for each in adapters])
     model_flops = model_flops - i.frozen * f.frozen_flops(
         tokens, each.matrix, each.logit, i.conventions.flops_per_mac * visited
     )
@@ -186,8 +190,8 @@ def training_work(i: TrainingInputs) -> Work:
     own_experts = copies * imbalance * experts / (i.pp_size * group)
     # Adapters are distributed in the same way as their matrices.
     own_adapters = [
-        copies * imbalance * sum_of([count * part for count, part in parts]) / i.pp_size
-        for parts in (adapters.common, adapters.experts)
+        copies * imbalance * sum_over(model, parts) / i.pp_size
+        for parts in ([each.common for each in adapters], [each.experts for each in adapters])
     ]
     full = 1 - i.frozen
     return Work(
@@ -218,6 +222,7 @@ def training_work(i: TrainingInputs) -> Work:
         own_experts=own_experts,
         trained_common=full * own_common + own_adapters[0] / i.tp_size,
         trained_experts=full * own_experts + own_adapters[1] / group,
+        adapters=adapters,
     )
 
 
