@@ -26,7 +26,7 @@ from mlsysim import (
     ServingSolver,
     SingleNodeSolver,
     Systems,
-    memory,
+    grid,
     sweep,
 )
 from mlsysim.core.fields import Record
@@ -352,7 +352,7 @@ CUBE = dict.fromkeys(("batch_size", "microbatch_count", "seq_len"), range(1, 701
 
 
 def test_what_is_too_large_for_the_memory_is_refused_first(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 16e9)
+    monkeypatch.setattr(grid, "free_memory", lambda: 16e9)
     with pytest.raises(ConfigError) as caught:
         sweep(DistributedSolver, **{n: v for n, v in STEP.items() if n not in CUBE}, **CUBE)
     assert caught.value.argument in CUBE
@@ -368,27 +368,27 @@ def test_what_is_too_large_for_the_memory_is_refused_first(monkeypatch):
 
 def test_a_limit_that_lets_a_sweep_through(monkeypatch):
     lengths = {"batch_size": 1000, "tp_size": 4}
-    monkeypatch.setattr(memory, "free_memory", lambda: 4e8)
-    memory.check_room(lengths, 4000, 1e5)
+    monkeypatch.setattr(grid, "free_memory", lambda: 4e8)
+    grid.check_room(lengths, 4000, 1e5)
     with pytest.raises(ConfigError) as caught:
-        memory.check_room(lengths, 4001, 1e5)
+        grid.check_room(lengths, 4001, 1e5)
     assert caught.value.argument == "batch_size"
 
 
 def test_a_container_has_less_memory_than_its_machine(monkeypatch, tmp_path):
-    machine = memory.free_memory()
+    machine = grid.free_memory()
     assert machine > 0
     limit = tmp_path / "memory.max"
     for text, expected in (("1000000\n", 1e6), ("max\n", machine)):
         limit.write_text(text)
-        monkeypatch.setattr(memory, "_CONTAINER", (str(limit), str(tmp_path / "none")))
-        assert memory.free_memory() == pytest.approx(expected, rel=0.5)
+        monkeypatch.setattr(grid, "_CONTAINER", (str(limit), str(tmp_path / "none")))
+        assert grid.free_memory() == pytest.approx(expected, rel=0.5)
 
 
 def test_memory_that_runs_out_on_the_way_is_one_sentence(monkeypatch):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr("mlsysim.sweeps.outputs_of", exhausted)
+    monkeypatch.setattr("mlsysim.sweeps._outputs_of", exhausted)
     with pytest.raises(ConfigError, match="2 rows"):
         sweep(DistributedSolver, zero_stage=[0, 1], **STEP)

@@ -19,11 +19,13 @@ from mlsysim.core.types.options import (
     CP_KINDS,
     LOSSES,
     OPTIMIZERS,
+    RECOMPUTE,
     SCHEDULES,
     AttentionKernel,
     ContextExchange,
     Loss,
     Optimizer,
+    Recompute,
     Schedule,
 )
 from mlsysim.core.types.power_calibration import PowerCalibration
@@ -34,7 +36,6 @@ from mlsysim.core.types.precision import (
     Precision,
     find_precision,
 )
-from mlsysim.core.types.recompute import RECOMPUTE, Recompute
 from mlsysim.core.types.serving_calibration import ServingCalibration
 from mlsysim.core.types.source import Entry, Source, cite
 from mlsysim.core.types.system import (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from mlsysim.core.numeric import Value
 from mlsysim.core.types import Calibration
 from mlsysim.core.units import dress, format_number
 from mlsysim.registry.calibration.machines import Machines, machine_for, without_runs
@@ -85,20 +86,28 @@ def choice_of(i: TrainingInputs, name: str) -> str:
 
 def _outside_own_runs(i: TrainingInputs) -> list[str]:
     """Return where a plan lies outside the runs of the constants' own cluster."""
-    c, found = i.calibration, unlike_own_runs(i)
-    for name, least, most in c.covered.ranges() if c.covered is not None else ():
+    c = i.calibration
+    ranges = c.covered.ranges() if c.covered is not None else ()
+    return [*unlike_own_runs(i), *_beyond(i, ranges, f"run of {c.name}"), *_of_another_device(i)]
+
+
+def _beyond(
+    i: TrainingInputs, ranges: Iterable[tuple[str, Value, Value]], runs: str
+) -> Iterator[str]:
+    """Yield each size of a plan that is outside the range of the runs."""
+    for name, least, most in ranges:
         value = getattr(i, name)
         if value < least:
-            found.append(f"{name} = {value:,} is below {least:,}, the least of any run of {c.name}")
+            yield f"{name} = {value:,} is below {least:,}, the least of any {runs}"
         elif value > most:
-            found.append(f"{name} = {value:,} is above {most:,}, the most of any run of {c.name}")
-    if other := fitted_elsewhere(i):
-        found.append(_of_another(other, i))
-    return found
+            yield f"{name} = {value:,} is above {most:,}, the most of any {runs}"
 
 
-def _of_another(device: str, i: TrainingInputs) -> str:
-    return f"the constants are those of {device}, and the device is {i.device.name}"
+def _of_another_device(i: TrainingInputs) -> list[str]:
+    device = fitted_elsewhere(i)
+    if not device:
+        return []
+    return [f"the constants are those of {device}, and the device is {i.device.name}"]
 
 
 def outside(i: TrainingInputs) -> list[str]:
@@ -108,23 +117,16 @@ def outside(i: TrainingInputs) -> list[str]:
     """
     if _of_one_cluster(i.calibration):
         return _outside_own_runs(i)
-    found = []
-    for name, (least, most) in MEASURED.items():
-        value = getattr(i, name)
-        if value < least:
-            found.append(f"{name} = {value:,} is below {least:,}, the least of any measured run")
-        elif value > most:
-            found.append(f"{name} = {value:,} is above {most:,}, the most of any measured run")
+    ranges = ((name, *limits) for name, limits in MEASURED.items())
+    ways = list(_beyond(i, ranges, "measured run"))
     for name, known in MEASURED_CHOICES.items():
         if (chosen := getattr(i, name).name) not in known:
-            found.append(f'no measured run had {name}="{chosen}"')
+            ways.append(f'no measured run had {name}="{chosen}"')
     if i.precision.name not in MEASURED_FORMATS:
-        found.append(f"no measured run computed in {i.precision.name}")
+        ways.append(f"no measured run computed in {i.precision.name}")
     if without_runs(machine_for(i.device.generation, i.device.name)):
-        found.append(f"no run was measured on {i.device.name}")
-    if other := fitted_elsewhere(i):
-        found.append(_of_another(other, i))
-    return found
+        ways.append(f"no run was measured on {i.device.name}")
+    return ways + _of_another_device(i)
 
 
 def _memory_advice(values: Mapping[str, Any], i: TrainingInputs) -> str:
