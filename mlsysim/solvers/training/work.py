@@ -42,7 +42,7 @@ def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
 
 
 def in_share(recompute: Recompute, share: Value) -> Recompute:
-    """Return the mean recomputation of layers of which only a share recomputes anything."""
+    """Return the mean recomputation if only a share of the layers recomputes anything."""
     names = ("matrix_share", "score_share", "norm_share", "activation_share", "latent_share")
     return replaced(recompute, **{name: share * getattr(recompute, name) for name in names})
 
