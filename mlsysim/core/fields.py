@@ -32,6 +32,7 @@ __all__ = [
     "read_only",
     "record",
     "require",
+    "si_number",
     "units_of",
     "whole_fields",
 ]
@@ -285,46 +286,25 @@ class Record:
             if value is None and (item.default is None or item.metadata.get("optional")):
                 si[item.name] = math.nan
                 continue
-            si[item.name] = self._checked(item, value)
-            own = si[item.name]
+            label = f"{type(self).__name__}.{item.name}"
+            si[item.name] = si_number(value, label, item.name, item.metadata)
+            number = si[item.name]
             if not item.metadata["plain"]:
                 # Counts have no dimension and may be given without a unit.
-                own = fixed(value if is_quantity(value) else dress(own, item.metadata["unit"]))
-            self._keep(item.name, own)
+                number = fixed(
+                    value if is_quantity(value) else dress(number, item.metadata["unit"])
+                )
+            self._keep(item.name, number)
         self._keep("_si", si)
 
     def __getstate__(self) -> dict[str, Any]:
         # Without cached values, so that equal records have equal pickles.
-        kept = {*self.__dataclass_fields__, "_si"}
-        return {name: value for name, value in self.__dict__.items() if name in kept}
+        names = {*self.__dataclass_fields__, "_si"}
+        return {name: value for name, value in self.__dict__.items() if name in names}
 
     def _keep(self, name: str, value: Any) -> None:
         """Set an attribute while the record is created."""
         object.__setattr__(self, name, value)
-
-    def _checked(self, item: dataclasses.Field[Any], value: Any) -> float:
-        argument = f"{type(self).__name__}.{item.name}"
-        plain = real_number(strip(value, item.metadata["unit"], argument))
-        if plain is None:
-            raise ConfigError(f"{argument} = {shown(value)} is not a number", argument=item.name)
-        if isinstance(plain, int) and abs(plain) > sys.float_info.max:
-            plain = math.inf if plain > 0 else -math.inf
-        allowed = item.metadata
-        if not (plain > 0 or (plain == 0 and allowed["zero"])) or plain == math.inf:
-            wanted = f"give a finite value {'zero or more' if allowed['zero'] else 'above zero'}"
-        elif plain < allowed.get("least", 0):
-            wanted = f"give {allowed['least']} or more"
-        elif plain > allowed.get("most", math.inf):
-            wanted = f"give at most {allowed['most']:g}"
-        elif allowed.get("whole") and plain != int(plain):
-            raise ConfigError(
-                f"{argument} = {told(value)} must be a whole number", argument=item.name
-            )
-        else:
-            return plain
-        raise ConfigError(
-            f"{argument} = {told(value)} is out of range: {wanted}", argument=item.name
-        )
 
     def si(self, field: str) -> float:
         """Return a numeric field as a plain number in SI base units; NaN if it is not known.
@@ -354,6 +334,28 @@ class Record:
     def __repr__(self) -> str:
         label = getattr(self, "name", None)
         return f"<{type(self).__name__}{f' {printable(label)}' if label else ''}>"
+
+
+def si_number(value: Any, label: str, argument: str, declared: Mapping[str, Any]) -> float:
+    """Return a number in SI base units, or refuse one that a field's declaration excludes."""
+    plain = real_number(strip(value, declared["unit"], label))
+    if plain is None:
+        raise ConfigError(f"{label} = {shown(value)} is not a number", argument=argument)
+    if isinstance(plain, int) and abs(plain) > sys.float_info.max:
+        plain = math.inf if plain > 0 else -math.inf
+    sign = "of zero or more" if declared["zero"] else "above zero"
+    least, most = declared.get("least", 0), declared.get("most", math.inf)
+    if not (plain > 0 or (plain == 0 and declared["zero"])) or plain == math.inf:
+        fault = f"is out of range: give a finite value {sign}"
+    elif plain < least:
+        fault = f"is out of range: give {least} or more"
+    elif plain > most:
+        fault = f"is out of range: give at most {most:g}"
+    elif declared.get("whole") and plain != int(plain):
+        fault = "must be a whole number"
+    else:
+        return plain
+    raise ConfigError(f"{label} = {told(value)} {fault}", argument=argument)
 
 
 def require(owner: Record, **kinds: type) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim.core.fields import Record, number, quantity, record, require, units_of
+from mlsysim.core.fields import Record, number, quantity, record, require, si_number, units_of
 from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Accelerator,
@@ -23,7 +22,7 @@ from mlsysim.core.types import (
     TransformerModel,
     Workload,
 )
-from mlsysim.core.units import Quantity, is_quantity, real_number, si_factor, strip, told
+from mlsysim.core.units import Quantity, is_quantity, si_factor, strip, told
 from mlsysim.scenario.systems import SYSTEMS, System, device_of, node_of, standalone_fleet
 from mlsysim.solvers import (
     DistributedSolver,
@@ -250,18 +249,8 @@ class Limit(Record):
         value = getattr(self, name)
         if value is None:
             return None
-        plain = real_number(strip(value, METRICS[self.metric], f"{self.metric} {name}"))
-        if plain is None:
-            raise ConfigError(
-                f"{self.metric} {name} = {shown(value)} is not a number", argument=name
-            )
-        if not 0 <= plain <= sys.float_info.max:
-            raise ConfigError(
-                f"{self.metric} {name} = {told(value)} is out of range: give a finite value of "
-                "zero or more",
-                argument=name,
-            )
-        return float(plain)
+        label = f"{self.metric} {name}"
+        return si_number(value, label, name, {"unit": METRICS[self.metric], "zero": True})
 
     def bounds(self) -> Iterable[tuple[str, Any]]:
         """Yield ``("at_most", value)`` and ``("at_least", value)``, if they are given."""

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 from mlsysim.core.errors import ConfigError, article, shown
 from mlsysim.core.inputs import Varying
 from mlsysim.core.types import FILE_FORMATS, PRECISIONS, find_precision
-from mlsysim.core.units import is_quantity, real_number, si_factor, strip, told
+from mlsysim.core.units import has_dimension, is_quantity, real_number, si_factor, strip, told
 
 __all__ = [
     "Amount",
@@ -56,17 +56,6 @@ def is_array(value: Any) -> bool:
 def is_axis(value: Any) -> bool:
     """Return whether an argument holds several values."""
     return isinstance(value, (list, tuple, range)) or is_array(value)
-
-
-def _within(value: Any) -> Any:
-    """Return whether positive numbers are within the limits, for each number of an array."""
-    return (value >= _SMALLEST) & (value <= _LARGEST)
-
-
-def _extreme(number: float) -> str:
-    """Return the limits as the end of a message, if a positive number is beyond them."""
-    beyond = 0 < number < math.inf and not _within(number)
-    return f"; in SI units, numbers are from {_SMALLEST:g} to {_LARGEST:g}" if beyond else ""
 
 
 def _as_float(value: Any) -> float:
@@ -138,36 +127,49 @@ class Noun(Argument):
 
 @dataclass(frozen=True)
 class Number(Argument):
-    """Base of the numeric kinds."""
+    """Base of the numeric kinds: a number from `least` to `most`; some also accept `zero`."""
 
     numeric = True
+    least: ClassVar[float] = _SMALLEST
+    most: ClassVar[float] = _LARGEST
+    zero = False
+    range: ClassVar[str] = ""
+    """What to give, in words."""
 
     @property
     def wanted(self) -> str:
         """What to give, in words."""
-        raise NotImplementedError
+        return self.range
+
+    @property
+    def _factor(self) -> float:
+        """Factor from a number without a unit to SI base units; NaN if it must have a unit."""
+        return 1.0
 
     def _admit(self, name: str, value: Any) -> Any:
         if isinstance(value, Varying):
             return value
-        if is_array(value):
+        number = self._single(name, value)
+        size = _as_float(number)
+        if not is_quantity(value):
+            size *= self._factor
+        elif has_dimension(self.unit):
+            number = value  # with its unit, in an error
+        if not self._accepts(size):
+            raise self._refusal(name, number, size)
+        return self._convert(size)
+
+    def _single(self, name: str, value: Any) -> Any:
+        """Return one number, without its unit."""
+        if is_array(getattr(value, "magnitude", value)):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
-        number = value
-        if is_quantity(value):
-            number = strip(value, "", name, self.wanted)
-        number = real_number(number)
+        amount = strip(value, self.unit, name, self.wanted) if is_quantity(value) else value
+        number = real_number(amount)
         if number is None:
             raise ConfigError(
                 f"{name} = {shown(value)} must be a number: give {self.wanted}", argument=name
             )
-        value = number
-        if not self._accepts(self._in_si(_as_float(value))):
-            raise self._refusal(name, value)
-        return self._convert(value)
-
-    def _in_si(self, value: float) -> float:
-        """Convert a number without a unit."""
-        return value
+        return number
 
     def admit_array(self, values: Any) -> tuple[Any, Any]:
         """Validate an array of numbers, or a quantity that holds one.
@@ -176,31 +178,31 @@ class Number(Argument):
         -------
         numbers, good : array
             The numbers as `admit` returns them, as floats, and a mask of those that it accepts.
+            Numbers that cannot be converted are NaN, which is never accepted.
         """
-        numbers = self._as_floats(values)
+        if hasattr(values, "units"):
+            try:
+                numbers = strip(values, self.unit, "")
+            except ConfigError:
+                numbers = values.magnitude * math.nan
+        else:
+            numbers = values.astype(float) * self._factor
         return numbers, self._accepts(numbers)
-
-    def _as_floats(self, values: Any) -> Any:
-        """Convert an array. Values that cannot be converted become NaN, which is never accepted."""
-        if hasattr(values, "magnitude"):
-            # Narrow whole numbers overflow when a unit is converted.
-            values = type(values)(values.magnitude.astype(float), values.units)
-            if not values.dimensionless:
-                return values.magnitude * math.nan
-            values = values.to("").magnitude
-        return values.astype(float)
 
     def _accepts(self, value: Any) -> Any:
         """Return whether a number is in range, for each number of an array."""
-        raise NotImplementedError
+        inside = (value >= self.least) & (value <= self.most)
+        return inside | (value == 0) if self.zero else inside
 
-    def _convert(self, value: Any) -> Any:
-        return float(value)
+    def _convert(self, value: float) -> Any:
+        return value
 
-    def _refusal(self, name: str, value: Any) -> ConfigError:
-        extreme = _extreme(self._in_si(_as_float(value)))
+    def _refusal(self, name: str, value: Any, size: float) -> ConfigError:
+        """Return the error for a value, which has this size in SI base units."""
+        beyond = 0 < size < _SMALLEST or _LARGEST < size < math.inf
+        limits = f"; in SI units, numbers are from {_SMALLEST:g} to {_LARGEST:g}" if beyond else ""
         return ConfigError(
-            f"{name} = {shown(value)} is out of range: give {self.wanted}{extreme}", argument=name
+            f"{name} = {told(value)} is out of range: give {self.wanted}{limits}", argument=name
         )
 
 
@@ -215,7 +217,7 @@ class Whole(Number):
     def _accepts(self, value: Any) -> Any:
         return (value >= self.minimum) & (value <= self.maximum) & (value == value // 1)
 
-    def _convert(self, value: Any) -> int:
+    def _convert(self, value: float) -> int:
         return int(value)
 
     @property
@@ -225,12 +227,12 @@ class Whole(Number):
             return f"a whole number from {self.minimum} to {self.maximum}"
         return f"a whole number of {self.minimum} or more"
 
-    def _refusal(self, name: str, value: Any) -> ConfigError:
-        if math.isfinite(_as_float(value)) and value > _MOST:
+    def _refusal(self, name: str, value: Any, size: float) -> ConfigError:
+        if _MOST < size < math.inf:
             return ConfigError(
                 f"{name} = {value:.3g} is too many: give at most 1e15", argument=name
             )
-        return super()._refusal(name, value)
+        return super()._refusal(name, value, size)
 
 
 @dataclass(frozen=True)
@@ -247,13 +249,64 @@ class Stage(Whole):
 class Share(Number):
     """A share above zero and at most one."""
 
-    def _accepts(self, value: Any) -> Any:
-        return _within(value) & (value <= 1)
+    most = 1
+    range = "a number above 0 and at most 1"
+
+
+@dataclass(frozen=True)
+class Portion(Share):
+    """A share that may be zero."""
+
+    zero = True
+    range = "a number from 0 to 1"
+
+
+@dataclass(frozen=True)
+class Factor(Number):
+    """A finite factor of one or more."""
+
+    least = 1
+    range = "a finite number of 1 or more"
+
+
+@dataclass(frozen=True)
+class Ratio(Number):
+    """A finite number of zero or more, such as a coefficient of variation."""
+
+    zero = True
+    range = "a finite number of 0 or more"
+
+
+@dataclass(frozen=True)
+class Amount(Number):
+    """A quantity, which the solver receives in SI base units.
+
+    With `plain`, a plain number is taken in `unit`. This is for arguments whose name contains the
+    unit (`duration_days`) or that have only one unit in use (`unit_price`). All others reject a
+    number without a unit.
+    """
+
+    unit: str = ""  # type: ignore[misc]
+    plain: bool = False
+    zero: bool = False
+
+    @property
+    def _factor(self) -> float:
+        return si_factor(self.unit) if self.plain else math.nan
+
+    def _single(self, name: str, value: Any) -> Any:
+        if not self.plain and not is_quantity(value):
+            raise ConfigError(
+                f"{name} = {shown(value)} has no unit: give {self.wanted}", argument=name
+            )
+        return super()._single(name, value)
 
     @property
     def wanted(self) -> str:
         """What to give, in words."""
-        return "a number above 0 and at most 1"
+        sign = "zero or more" if self.zero else "above zero"
+        number = f"a number of {self.unit}, or a quantity" if self.plain else "a quantity"
+        return f'{number} such as Q_(1, "{self.unit}"), finite and {sign}'
 
 
 @dataclass(frozen=True)
@@ -305,99 +358,3 @@ class PrecisionName(Argument):
 
     def _admit(self, name: str, value: Any) -> Any:
         return find_precision(value, argument=name, files=self.files)
-
-
-@dataclass(frozen=True)
-class Amount(Number):
-    """A quantity, which the solver receives in SI base units.
-
-    With `plain`, a plain number is taken in `unit`. This is for arguments whose name contains the
-    unit (`duration_days`) or that have only one unit in use (`unit_price`). All others reject a
-    number without a unit.
-    """
-
-    unit: str = ""  # type: ignore[misc]
-    plain: bool = False
-    zero: bool = False
-
-    def _admit(self, name: str, value: Any) -> Any:
-        if isinstance(value, Varying):
-            return value
-        if is_quantity(value):
-            return self._stripped(name, value)
-        if not self.plain:
-            raise ConfigError(
-                f"{name} = {shown(value)} has no unit: give {self.wanted}", argument=name
-            )
-        return super()._admit(name, value) * si_factor(self.unit)
-
-    def _in_si(self, value: float) -> float:
-        return value * si_factor(self.unit)
-
-    def _stripped(self, name: str, value: Any) -> float:
-        if is_array(value.magnitude):
-            raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
-        number = float(strip(value, self.unit, name, self.wanted))
-        if not self._accepts(number):
-            raise ConfigError(
-                f"{name} = {told(value)} is out of range: give {self.wanted}{_extreme(number)}",
-                argument=name,
-            )
-        return number
-
-    def _as_floats(self, values: Any) -> Any:
-        if hasattr(values, "units"):
-            try:
-                return strip(values, self.unit, "")
-            except ConfigError:
-                return values.magnitude * math.nan
-        return values.astype(float) * (si_factor(self.unit) if self.plain else math.nan)
-
-    def _accepts(self, value: Any) -> Any:
-        return _within(value) | (value == 0) if self.zero else _within(value)
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        sign = "zero or more" if self.zero else "above zero"
-        number = f"a number of {self.unit}, or a quantity" if self.plain else "a quantity"
-        return f'{number} such as Q_(1, "{self.unit}"), finite and {sign}'
-
-
-@dataclass(frozen=True)
-class Portion(Share):
-    """A share that may be zero."""
-
-    def _accepts(self, value: Any) -> Any:
-        return (_within(value) & (value <= 1)) | (value == 0)
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return "a number from 0 to 1"
-
-
-@dataclass(frozen=True)
-class Factor(Number):
-    """A finite factor of one or more."""
-
-    def _accepts(self, value: Any) -> Any:
-        return (value >= 1) & (value <= _LARGEST)
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return "a finite number of 1 or more"
-
-
-@dataclass(frozen=True)
-class Ratio(Number):
-    """A finite number of zero or more, such as a coefficient of variation."""
-
-    def _accepts(self, value: Any) -> Any:
-        return _within(value) | (value == 0)
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return "a finite number of 0 or more"

@@ -62,7 +62,7 @@ class Reserve(Amount):
 
     def _admit(self, name: str, value: Any) -> Callable[[float], float]:
         if is_quantity(value):
-            size = self._stripped(name, value)
+            size: float = super()._admit(name, value)
             return lambda capacity: size
         share = real_number(value)
         if share is None:
@@ -71,7 +71,7 @@ class Reserve(Amount):
                 argument=name,
             )
         if not 0 <= share < 1:
-            raise self._refusal(name, value)
+            raise self._refusal(name, value, share)
         return lambda capacity: share * capacity
 
 
