@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import Record, number, plain_data, record, units_of
+from mlsysim.core.fields import Record, number, record, units_of
 from mlsysim.core.files import printable, write_text
+from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Calibration, Covered, Machine, Software, Source
 from mlsysim.scenario.files import (
+    NUMBER,
+    TEXT,
     Document,
     Schema,
-    amount_of,
     document_of,
     read_file,
+    record_schema,
     refusal,
     section,
     write_yaml,
@@ -243,6 +245,7 @@ class ClusterCalibration(Calibration):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the calibration as plain data, as in a file."""
+        run, covered, factors = self.next_run, self.covered, ("factor", "uncertainty", "prior")
         data = {
             "format": FORMAT,
             "mlsysim": self.made_with,
@@ -252,31 +255,23 @@ class ClusterCalibration(Calibration):
             "band": {"low": self.family_band_low, "high": self.family_band_high},
             "unseen_band": {"low": self.unseen_band_low, "high": self.unseen_band_high},
             "formats": list(self.formats),
-            "factors": {each.name: _values(each, but="name") for each in self.factors},
-            "rows": [_values(row) for row in self.rows],
-            "refused": [_values(row) for row in self.refused],
-            "next_run": None,
-            **self._optional_keys(),
-            "machine": written(self.machine),
-            "software": {"release": self.software.release} | written(self.software),
+            "factors": {each.name: {n: getattr(each, n) for n in factors} for each in self.factors},
+            "rows": plain(self.rows),
+            "refused": plain(self.refused),
+            "next_run": run
+            and {
+                "like": run.like,
+                "changes": plain(run.changes),
+                "band": {"low": run.band_low, "high": run.band_high},
+            },
         }
-        if self.next_run is not None:
-            data["next_run"] = {
-                "like": self.next_run.like,
-                "changes": plain_data(self.next_run.changes),
-                "band": {"low": self.next_run.band_low, "high": self.next_run.band_high},
-            }
-        return data
-
-    def _optional_keys(self) -> dict[str, Any]:
-        """Return the keys that a file contains only if they are known."""
-        data: dict[str, Any] = {}
-        if (covered := self.covered) is not None:
+        if covered is not None:
             sizes = {n: {"least": low, "most": high} for n, low, high in covered.ranges()}
-            names = {name: list(getattr(covered, name)) for name in covered.choices()}
-            data["covers"] = sizes | names
+            data["covers"] = sizes | {n: list(getattr(covered, n)) for n in covered.choices()}
         if self.conflicts:
-            data["conflicts"] = [_values(each) for each in self.conflicts]
+            data["conflicts"] = plain(self.conflicts)
+        data["machine"] = written(self.machine)
+        data["software"] = {"release": self.software.release} | written(self.software)
         return data
 
     def _coverage(self) -> str:
@@ -408,9 +403,9 @@ def assemble(data: Mapping[str, Any]) -> ClusterCalibration:
 def written(row: Machine | Software) -> dict[str, Any]:
     """Return a record's numbers: plain numbers as such, others as text with their unit."""
     numbers: dict[str, Any] = {}
-    for name, unit, plain in units_of(type(row)):
+    for name, unit, bare in units_of(type(row)):
         value = getattr(row, name)
-        numbers[name] = value if plain else f"{value.to(unit).magnitude:.6g} {unit}"
+        numbers[name] = value if bare else f"{value.to(unit).magnitude:.6g} {unit}"
     return numbers
 
 
@@ -440,46 +435,44 @@ def _made(document: Document) -> ClusterCalibration:
     return calibration
 
 
-_TEXT: Schema = {"type": "string"}
-_NUMBER: Schema = {"type": "number"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT, "reads": tuple}
-
-
 @cache
 def _schema() -> Schema:
     """Return the schema of a file."""
-    band, factor = _group({"low": _NUMBER, "high": _NUMBER}), _fields_of(FittedFactor)
-    del factor["name"]
+    factor = record_schema(FittedFactor)["properties"]
+    band = _group({"low": NUMBER, "high": NUMBER})
     edge: Schema = {"type": ["number", "null"]}
-    next_run = _group({"like": _TEXT, "changes": {"type": "object"}, "band": band})
-    rows = _list_of(UsedRow)
-    covered = {name: _group({"least": _NUMBER, "most": _NUMBER}) for name in Covered.sizes()}
+    texts: Schema = {"type": "array", "items": TEXT, "reads": tuple}
+    covered = {name: _group({"least": NUMBER, "most": NUMBER}) for name in Covered.sizes()}
     return _group(
         {
             "format": {"const": FORMAT},
-            "mlsysim": _TEXT,
-            "name": _TEXT,
-            "device": _TEXT,
-            "base": _group({"machine": _TEXT, "software": _TEXT}),
+            "mlsysim": TEXT,
+            "name": TEXT,
+            "device": TEXT,
+            "base": _group({"machine": TEXT, "software": TEXT}),
             "band": band,
             # Constants without any compared run have no such band.
             "unseen_band": _group({"low": edge, "high": edge}),
-            "formats": _TEXTS,
+            "formats": texts,
             "factors": {
                 "type": "object",
-                "additionalProperties": _group(factor),
-                "reads": _factors_of,
+                "additionalProperties": _group({n: factor[n] for n in factor if n != "name"}),
+                "reads": lambda values: tuple(FittedFactor(name=n, **values[n]) for n in values),
             },
             "rows": {
-                **rows,
+                **_list_of(UsedRow),
                 "minItems": 1,
                 "faults": {"minItems": "is empty: a calibration has at least one run"},
             },
             "refused": _list_of(RefusedRow),
-            "next_run": {**next_run, "type": ["object", "null"], "reads": _next_run_of},
+            "next_run": {
+                **_group({"like": TEXT, "changes": {"type": "object"}, "band": band}),
+                "type": ["object", "null"],
+                "reads": _next_run_of,
+            },
             "machine": _group(_constants_of(Machine)),
-            "software": _group({"release": _TEXT} | _constants_of(Software)),
-            "covers": _group(covered | dict.fromkeys(Covered.choices(), _TEXTS), reads=_covered_of),
+            "software": _group({"release": TEXT} | _constants_of(Software)),
+            "covers": _group(covered | dict.fromkeys(Covered.choices(), texts), reads=_covered_of),
             "conflicts": _list_of(Conflict),
         },
         # Files of earlier versions lack these.
@@ -494,33 +487,12 @@ def _group(properties: Mapping[str, Schema], optional: Sequence[str] = (), **res
 
 
 def _list_of(kind: type[Record]) -> Schema:
-    """Return the schema of a list of records."""
-    item = _group(_fields_of(kind), reads=lambda values: kind(**values))
-    return {"type": "array", "items": item, "reads": tuple}
-
-
-def _fields_of(kind: type[Record]) -> dict[str, Schema]:
-    """Return the schemas of a record's fields, which are text or numbers."""
-    return {
-        item.name: _TEXT if item.type == "str" else _NUMBER for item in dataclasses.fields(kind)
-    }
+    return {"type": "array", "items": record_schema(kind), "reads": tuple}
 
 
 def _constants_of(kind: type[Machine | Software]) -> dict[str, Schema]:
-    return {
-        name: _NUMBER if plain else {**_TEXT, "reads": partial(amount_of, name, unit)}
-        for name, unit, plain in units_of(kind)
-    }
-
-
-def _values(row: Record, but: str = "") -> dict[str, Any]:
-    """Return the fields of a record as plain data."""
-    names = (item.name for item in dataclasses.fields(row))
-    return {name: getattr(row, name) for name in names if name != but}
-
-
-def _factors_of(values: Mapping[str, Any]) -> tuple[FittedFactor, ...]:
-    return tuple(FittedFactor(name=name, **value) for name, value in values.items())
+    fields = record_schema(kind)["properties"]
+    return {name: fields[name] for name, _, _ in units_of(kind)}
 
 
 def _next_run_of(values: Mapping[str, Any] | None) -> NextRun | None:
@@ -551,24 +523,17 @@ def _calibration_of(values: Mapping[str, Any]) -> ClusterCalibration:
         estimated = frozenset(unit[0] for unit in units_of(kind)) - identified
         return kind(name=name, source=source, estimated=estimated, **numbers)
 
+    same = ("name", "device", "formats", "factors", "rows", "refused", "next_run")
+    bands = {"family": values["band"], "unseen": values["unseen_band"]}
     return ClusterCalibration(
-        name=name,
         source=source,
         machine=constants(Machine, values["machine"]),
         software=constants(Software, values["software"]),
-        formats=values["formats"],
-        family_band_low=values["band"]["low"],
-        family_band_high=values["band"]["high"],
-        unseen_band_low=values["unseen_band"]["low"],
-        unseen_band_high=values["unseen_band"]["high"],
-        device=values["device"],
         base_machine=base["machine"],
         base_software=base["software"],
         made_with=made_with,
-        factors=values["factors"],
-        rows=values["rows"],
-        refused=values["refused"],
-        next_run=values["next_run"],
         covered=values.get("covers"),
         conflicts=values.get("conflicts", ()),
+        **{f"{basis}_band_{edge}": bands[basis][edge] for basis in bands for edge in bands[basis]},
+        **{key: values[key] for key in same},
     )

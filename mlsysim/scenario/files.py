@@ -10,19 +10,20 @@ plain data, and ``faults`` are the messages for keywords of the schema.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, hint, shown
 from mlsysim.core.files import UNPRINTABLE, named, read_bytes
 from mlsysim.core.units import read_amount
 
@@ -34,18 +35,20 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NUMBER",
     "MAX_VALUES",
+    "NUMBER",
+    "TEXT",
     "Document",
     "Fault",
     "KeyPath",
     "Schema",
     "amount_of",
     "document_of",
+    "field_schema",
     "kind_of",
     "public",
     "read_file",
-    "read_json",
     "read_text",
-    "read_yaml",
+    "record_schema",
     "refusal",
     "scalar_of",
     "section",
@@ -55,6 +58,8 @@ __all__ = [
 
 KeyPath = tuple[str | int, ...]
 Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
 
 
 def spell(path: KeyPath) -> str:
@@ -222,15 +227,6 @@ class Document:
             self.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")
         return value
 
-    def scalar(self, written: str, path: KeyPath) -> Any:
-        """Read a plain scalar."""
-        try:
-            value = scalar_of(written)
-        except ConfigError as fault:
-            self.fault(path, fault.message)
-            return None
-        return self.text(value, path) if isinstance(value, str) else value
-
 
 def scalar_of(written: str) -> Any:
     """Read a plain scalar by the strict rules: a keyword, a JSON number, or text.
@@ -308,6 +304,30 @@ def amount_of(name: str, unit: str, value: Any) -> Any:
     raise ConfigError(f"is {kind_of(value)}: write {example}")
 
 
+def record_schema(kind: type[Any], **others: Schema) -> Schema:
+    """Return the schema of a record, whose keys are its fields, of which some have others."""
+    fields = [item for item in dataclasses.fields(kind) if item.name != "field_sources"]
+    missing = dataclasses.MISSING
+    return section(
+        {item.name: others.get(item.name) or field_schema(item) for item in fields},
+        required=[
+            item.name
+            for item in fields
+            if item.default is missing and item.default_factory is missing
+        ],
+        reads=lambda values: kind(**values),
+    )
+
+
+def field_schema(item: dataclasses.Field[Any]) -> Schema:
+    """Return the schema of a field: text, a number, or an amount."""
+    if "unit" not in item.metadata:
+        return TEXT
+    if item.metadata["plain"]:
+        return NUMBER
+    return {**TEXT, "reads": partial(amount_of, item.name, item.metadata["unit"])}
+
+
 _TYPES = {
     "object": "keys and values",
     "array": "a list",
@@ -328,8 +348,8 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
     match keyword:
         case "additionalProperties":
             for key in value.keys() - properties.keys():
-                hint = _hint(key, properties) or f"; allowed: {', '.join(properties)}"
-                yield (*path, key), f"unknown key{hint}"
+                nearest = hint(key, properties, f"allowed: {', '.join(properties)}")
+                yield (*path, key), f"unknown key; {nearest}"
         case "required" | "dependentRequired":
             if keyword == "dependentRequired":
                 rule = [name for key in rule.keys() & value.keys() for name in rule[key]]
@@ -341,15 +361,11 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
             keys = f": {', '.join(properties)}" if properties else ""
             yield path, f"is {kind_of(value)}: write {' or '.join(types)}{keys}"
         case "enum":
-            choices = ", ".join(rule)
-            yield path, f"{shown(value)} is not one of {choices}{_hint(value, rule)}"
+            nearest = hint(value, rule)
+            text = f"{shown(value)} is not one of {', '.join(rule)}"
+            yield path, f"{text}; {nearest}" if nearest else text
         case _:
             yield path, message or error.message
-
-
-def _hint(name: object, choices: Iterable[str]) -> str:
-    near = get_close_matches(str(name), list(choices), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def kind_of(value: Any) -> str:
@@ -402,14 +418,7 @@ _MARKERS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
 _MALFORMED = (yaml.YAMLError, ValueError, OverflowError, RecursionError)
 
 
-def read_yaml(text: str, file: str = "") -> Document:
-    """Read one YAML document.
-
-    Raises
-    ------
-    ConfigError
-        If the text is not YAML. Lesser faults are recorded in the document.
-    """
+def _read_yaml(text: str, file: str) -> Document:
     document = Document(file=file)
     try:
         _Reader(document, yaml.parse(text, Loader=yaml.SafeLoader)).read()
@@ -491,9 +500,14 @@ class _Reader:
         return self._document.add(mapping, event.value, path, line)
 
     def _scalar(self, event: yaml.ScalarEvent, path: KeyPath) -> Any:
+        value = event.value
         if event.style is None:
-            return self._document.scalar(event.value, path)
-        return self._document.text(event.value, path)
+            try:
+                value = scalar_of(value)
+            except ConfigError as fault:
+                self._document.fault(path, fault.message)
+                return None
+        return self._document.text(value, path) if isinstance(value, str) else value
 
     def _refuse_references(self, event: yaml.Event, path: KeyPath, line: int) -> None:
         if isinstance(event, yaml.AliasEvent):
@@ -513,14 +527,7 @@ def _line(event: yaml.Event) -> int:
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
-def read_json(text: str, file: str = "") -> Document:
-    """Read one JSON document.
-
-    Raises
-    ------
-    ConfigError
-        If the text is not JSON. Lesser faults are recorded in the document.
-    """
+def _read_json(text: str, file: str) -> Document:
     document = Document(file=file)
     try:
         # Numbers stay text here; they are read below by the same rules as in YAML.
@@ -560,7 +567,7 @@ def _events_of(text: str) -> Iterator[yaml.Event]:
 MAX_BYTES = 64 * 1024
 """Larger files are rejected. A configuration takes one or two thousand bytes."""
 
-_READERS = {"yaml": read_yaml, "json": read_json}
+_READERS = {"yaml": _read_yaml, "json": _read_json}
 _FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
 
@@ -581,7 +588,16 @@ def read_file(path: str | Path, *, most: int = MAX_BYTES) -> Document:
     kind = _FORMATS.get(place.suffix.lower())
     if kind is None:
         raise _refused(place.name, f"has no suffix of {', '.join(_FORMATS)}")
-    return _READERS[kind](_decoded(_bytes_of(place, most), place.name), place.name)
+    try:
+        content = read_bytes(place, most)
+    except ConfigError as fault:
+        raise _refused(str(path), fault.message.removeprefix(f"{named(place)} ")) from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        line = content.count(b"\n", 0, fault.start) + 1
+        raise _refused(place.name, f"is not UTF-8 text (byte {fault.start + 1})", line) from None
+    return _read(kind, text, place.name)
 
 
 def read_text(text: str, kind: str) -> Document:
@@ -600,37 +616,20 @@ def read_text(text: str, kind: str) -> Document:
     if not isinstance(text, str):
         raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
     if len(text) > MAX_BYTES:
-        limit = f"is larger than {MAX_BYTES // 1024} KiB: configurations are smaller"
-        raise _refused("", limit)
-    return _READERS[kind](_printable(text, ""))
+        raise _refused("", f"is larger than {MAX_BYTES // 1024} KiB: configurations are smaller")
+    return _read(kind, text, "")
 
 
-def _refused(file: str, message: str) -> ConfigError:
-    return refusal([Fault(named(file), None, "", message)])
-
-
-def _bytes_of(path: Path, most: int) -> bytes:
-    try:
-        return read_bytes(path, most)
-    except ConfigError as fault:
-        raise _refused(str(path), fault.message.removeprefix(f"{named(path)} ")) from None
-
-
-def _decoded(content: bytes, file: str) -> str:
-    try:
-        return _printable(content.decode("utf-8-sig"), file)
-    except UnicodeDecodeError as fault:
-        line = content.count(b"\n", 0, fault.start) + 1
-        message = f"is not UTF-8 text (byte {fault.start + 1})"
-        raise refusal([Fault(file, line, "", message)]) from None
-
-
-def _printable(text: str, file: str) -> str:
+def _read(kind: str, text: str, file: str) -> Document:
     if "\0" in text:
         raise _refused(file, "is binary, not text")
     if not text.strip():
         raise _refused(file, "is empty")
-    return text
+    return _READERS[kind](text, file)
+
+
+def _refused(file: str, message: str, line: int | None = None) -> ConfigError:
+    return refusal([Fault(named(file), line, "", message)])
 
 
 class _Dumper(yaml.SafeDumper):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mlsysim.core.types import Accelerator, Compute, Memory, NetworkFabric, Node, Source
 from mlsysim.registry.names import row_of
-from mlsysim.scenario.files import Schema, amount_of, read_file, refusal, section
+from mlsysim.scenario.files import TEXT, Schema, read_file, record_schema, refusal, section
 
 __all__ = ["load_hardware"]
-
-_SERVER = "accelerator"
-"""A key that only servers have."""
-_TEXT: Schema = {"type": "string"}
 
 
 def load_hardware(path: str | Path) -> Accelerator | Node:
@@ -61,47 +55,12 @@ def load_hardware(path: str | Path) -> Accelerator | Node:
     48
     """
     document = read_file(path)
-    server = isinstance(document.data, Mapping) and _SERVER in document.data
-    hardware: Accelerator | Node = document.read(_record_of(Node if server else Accelerator))
+    # Only servers have this key.
+    server = isinstance(document.data, Mapping) and "accelerator" in document.data
+    hardware: Accelerator | Node = document.read(_SERVER if server else _DEVICE)
     if document.faults:
         raise refusal(document.faults)
     return hardware
-
-
-def _record_of(kind: type[Any]) -> Schema:
-    """Return the schema of a record: its fields are the keys."""
-    items = [item for item in dataclasses.fields(kind) if item.name != "field_sources"]
-    needed = [
-        item.name
-        for item in items
-        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    ]
-    properties = {item.name: _field(item) for item in items}
-    return section(properties, required=needed, reads=lambda values: kind(**values))
-
-
-def _field(item: dataclasses.Field[Any]) -> Schema:
-    """Return the schema of a field."""
-    match item.name:
-        case "source":
-            keys = ("title", "url", "locator", "checked", "note")
-            texts = section(dict.fromkeys(keys, _TEXT), required=["title"])
-            return _text_or(texts | {"reads": lambda values: Source(**values)}, _source_of)
-        case "estimated":
-            return {"type": "array", "items": _TEXT, "reads": frozenset}
-        case "compute":
-            return _record_of(Compute)
-        case "memory":
-            return _record_of(Memory)
-        case "accelerator":
-            return _text_or(_record_of(Accelerator), _accelerator_of)
-        case "scale_up":
-            return _text_or(_record_of(NetworkFabric), _link_of)
-    if "unit" not in item.metadata:
-        return _TEXT
-    if item.metadata["plain"]:
-        return {"type": "number"}
-    return {**_TEXT, "reads": partial(amount_of, item.name, item.metadata["unit"])}
 
 
 def _text_or(record: Schema, named: Callable[[str], Any]) -> Schema:
@@ -113,10 +72,6 @@ def _text_or(record: Schema, named: Callable[[str], Any]) -> Schema:
     return {**record, "type": ["string", "object"], "reads": read}
 
 
-def _source_of(title: str) -> Source:
-    return Source(title=title)
-
-
 def _accelerator_of(name: str) -> Any:
     if name.lower().endswith((".yaml", ".yml")):
         return load_hardware(name)
@@ -125,3 +80,24 @@ def _accelerator_of(name: str) -> Any:
 
 def _link_of(name: str) -> Any:
     return row_of(name, (NetworkFabric,), "scale_up")
+
+
+_SOURCE = section(
+    dict.fromkeys(("title", "url", "locator", "checked", "note"), TEXT),
+    required=["title"],
+    reads=lambda values: Source(**values),
+)
+_PROVENANCE: dict[str, Schema] = {
+    "source": _text_or(_SOURCE, lambda title: Source(title=title)),
+    "estimated": {"type": "array", "items": TEXT, "reads": frozenset},
+}
+_DEVICE = record_schema(
+    Accelerator, compute=record_schema(Compute), memory=record_schema(Memory), **_PROVENANCE
+)
+_LINK = record_schema(NetworkFabric, **_PROVENANCE)
+_SERVER = record_schema(
+    Node,
+    accelerator=_text_or(_DEVICE, _accelerator_of),
+    scale_up=_text_or(_LINK, _link_of),
+    **_PROVENANCE,
+)

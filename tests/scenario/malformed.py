@@ -226,7 +226,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
     "rack as region": (put("Quebec", "Air_Cooled"), "does not exist", 17),
     "price without unit": (put("0.06 USD/kWh", "0.06"), "number and a unit", 18),
     "price per day": (put("0.06 USD/kWh", "0.06 USD/day"), "wrong dimension", 18),
-    "price below zero": (put("0.06 USD/kWh", "-0.06 USD/kWh"), "below zero", 18),
+    "price below zero": (put("0.06 USD/kWh", "-0.06 USD/kWh"), "zero or more", 18),
     "price of fantasy": (put("0.06 USD/kWh", "0.06 EUR/kWh"), "is unknown", 18),
     "facility as word": (
         put("  region: Quebec", "  facility: no\n  region: Quebec"),

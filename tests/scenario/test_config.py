@@ -80,11 +80,11 @@ def test_a_file_states_rent_upkeep_and_life():
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("rental_price", "-1 USD/h", "below zero"),
+        ("rental_price", "-1 USD/h", "zero or more"),
         ("rental_price", 2.5, "5 USD/h"),
         ("maintenance_rate", "5 USD", "wrong dimension"),
-        ("service_life", "0 year", "is zero"),
-        ("service_life", "-1 year", "below zero"),
+        ("service_life", "0 year", "above zero"),
+        ("service_life", "-1 year", "above zero"),
     ],
 )
 def test_costs_that_make_no_sense_name_their_key(key, value, words):

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from mlsysim import ConfigError, SimulationConfig
-from mlsysim.scenario.files import read_json, read_yaml
+from mlsysim.scenario.files import read_text
 from mlsysim.scenario.names import read_argument
 from mlsysim.scenario.scenario import TASKS
 from mlsysim.solvers.arguments import Noun
@@ -64,9 +64,9 @@ BEYOND = {
 
 @pytest.mark.parametrize("name", [*YAML, *JSON])
 def test_what_it_refuses_we_refuse_and_nearly_the_other_way_round(name):
-    text, read = (YAML[name][0], read_yaml) if name in YAML else (JSON[name][0], read_json)
+    text, kind = (YAML[name][0], "yaml") if name in YAML else (JSON[name][0], "json")
     try:
-        document = read(text)
+        document = read_text(text, kind)
     except ConfigError:
         return
     if document.faults or name in BEYOND:
