@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -52,7 +53,6 @@ from mlsysim.scenario.scenario import (
     metrics_of,
 )
 from mlsysim.scenario.systems import System, without_facility
-from mlsysim.solvers import SustainabilitySolver
 from mlsysim.solvers.arguments import (
     Amount,
     Argument,
@@ -305,7 +305,7 @@ def _configuration(task: Task | None) -> Schema:
         },
         "system": _system(),
         "arguments": {"type": "object"} if task is None else _arguments(task),
-        "limits": _limits(METRICS if task is None else metrics_of(task.solver.result)),
+        "limits": _limits(METRICS if task is None else metrics_of(task.solver)),
         "macro": _macro(),
     }
     return section({key: properties[key] for key in _KEYS}, required=list(_REQUIRED))
@@ -456,46 +456,35 @@ def _limit(metric: str, bounds: Mapping[str, Any]) -> Limit:
 
 
 def _macro() -> Schema:
-    prices = {
-        item.name: {
-            **_amount(item.metadata["unit"]),
-            "reads": partial(_price, item.name, item.metadata),
-        }
-        for item in dataclasses.fields(Scenario)
-        if not item.metadata.get("plain", True)
+    numbers = {
+        item.name: _number(item) for item in dataclasses.fields(Scenario) if "unit" in item.metadata
     }
-    return section(
-        {
-            "duration_days": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "reads": partial(_plain_number, "duration_days"),
-            },
-            "region": _rows("region", GridProfile, Datacenter),
-            "facility": {"type": "boolean", "default": True},
-            "utilization": {
-                "type": "number",
-                "minimum": 0,
-                "maximum": 1,
-                "description": "Position of the devices' power between idle (0) and design power "
-                "(1). If left out, it is predicted from the workload for training and serving, "
-                "and otherwise 1, an upper bound.",
-                "reads": partial(_plain_number, "utilization"),
-            },
-            **prices,
-            "limits": _limits(MACRO_METRICS),
-        }
+    numbers["utilization"]["description"] = (
+        "Position of the devices' power between idle (0) and design power (1). If left out, it is "
+        "predicted from the workload for training and serving, and otherwise 1, an upper bound."
     )
+    places: dict[str, Schema] = {
+        "region": _rows("region", GridProfile, Datacenter),
+        "facility": {"type": "boolean", "default": True},
+    }
+    return section({**numbers, **places, "limits": _limits(MACRO_METRICS)})
 
 
-def _plain_number(name: str, value: Any) -> Any:
-    if type(value) not in (int, float):
-        raise ConfigError(f"is {kind_of(value)}: write a number")
-    SustainabilitySolver.parameters[name].admit(name, value)
-    return value
+def _number(item: dataclasses.Field[Any]) -> Schema:
+    """Return the schema of a number of a scenario, which declares its unit and its range."""
+    declared = item.metadata
 
+    def read(value: Any) -> Any:
+        if not declared["plain"]:
+            value = amount_of(item.name, declared["unit"], value)
+        elif type(value) not in (int, float):
+            raise ConfigError(f"is {kind_of(value)}: write a number")
+        si_number(value, item.name, item.name, declared)
+        return value
 
-def _price(name: str, declared: Mapping[str, Any], value: Any) -> Any:
-    price = amount_of(name, declared["unit"], value)
-    si_number(price, name, name, declared)
-    return price
+    if not declared["plain"]:
+        return {**_amount(declared["unit"]), "reads": read}
+    schema: Schema = {"type": "number", "minimum" if declared["zero"] else "exclusiveMinimum": 0}
+    if declared["most"] < math.inf:
+        schema["maximum"] = declared["most"]
+    return schema | {"reads": read}

@@ -6,11 +6,10 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.errors import ConfigError, UnknownEntryError, hint, shown
 from mlsysim.core.fields import Record, number, quantity, record, require, si_number, units_of
 from mlsysim.core.result import Result
 from mlsysim.core.types import (
@@ -54,31 +53,20 @@ def _server(system: System) -> System:
 
 @dataclass(frozen=True)
 class Task:
-    """The kind of question that a scenario poses.
-
-    Attributes
-    ----------
-    solver : type
-        The solver of the task.
-    noun : str
-        The argument for the system.
-    part : callable
-        Picks the part of a device, node or fleet that the solver takes.
-    memory : str
-        Field of the result that is compared with the device's memory.
-    tokens : str
-        Field of the result that counts tokens per second; empty if there is none.
-    unbroken : bool
-        Whether the task runs all the time, so that the power of its result is the system's.
-    """
+    """The kind of question that a scenario poses."""
 
     name: str
     solver: type[Solver[Any, Any]]
     noun: str
+    """The argument for the system."""
     part: Callable[[System], Any]
+    """Function that picks the part of a device, node or fleet that the solver takes."""
     memory: str
+    """Field of the result that is compared with the device's memory."""
     tokens: str = ""
+    """Field of the result that counts tokens per second; empty if there is none."""
     unbroken: bool = False
+    """Whether the task runs all the time, so that the power of its result is the system's."""
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -101,10 +89,9 @@ class Task:
         """Yield a fault for each unknown and for each missing argument."""
         for name in arguments:
             if name not in self.defaults:
-                near = get_close_matches(str(name), self.defaults, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self.defaults)}"
+                nearest = hint(name, self.defaults, f"known: {', '.join(self.defaults)}")
                 yield UnknownEntryError(
-                    f"{name} is not an argument of {self.name}; {hint}", argument=str(name)
+                    f"{name} is not an argument of {self.name}; {nearest}", argument=str(name)
                 )
         for name, default in self.defaults.items():
             if default is inspect.Parameter.empty and name not in arguments:
@@ -114,44 +101,23 @@ class Task:
                     argument=name,
                 )
 
-    def value_faults(self, arguments: Mapping[str, Any]) -> Iterator[ConfigError]:
-        """Yield a fault for each argument with an invalid value."""
-        for name, value in arguments.items():
-            if name in self.defaults:
-                try:
-                    self.solver.parameters[name].admit(name, value)
-                except ConfigError as fault:
-                    yield fault
-
-    def joint_faults(
-        self, workload: Workload, system: System, arguments: Mapping[str, Any]
-    ) -> Iterator[ConfigError]:
-        """Yield a fault for each rule that the arguments break together."""
-        try:
-            inputs = self.solver.admit(self.given(workload, system, arguments))
-        except ConfigError as fault:
-            yield fault
-            return
-        yield from self.solver.faults(inputs)
-
     def faults(
         self, workload: Workload, system: System, arguments: Mapping[str, Any]
     ) -> list[ConfigError]:
         """Return all faults that prevent the solver from running."""
-        faults = [*self.name_faults(arguments), *self.value_faults(arguments)]
-        return faults or list(self.joint_faults(workload, system, arguments))
-
-    def solve(self, workload: Workload, system: System, arguments: Mapping[str, Any]) -> Any:
-        """Run the solver.
-
-        Raises
-        ------
-        MLSysError
-            If the arguments contradict each other.
-        """
-        for fault in self.faults(workload, system, arguments):
-            raise fault
-        return self.solver.solve(**self.given(workload, system, arguments))
+        faults = list(self.name_faults(arguments))
+        for name in filter(self.defaults.__contains__, arguments):
+            try:
+                self.solver.parameters[name].admit(name, arguments[name])
+            except ConfigError as fault:
+                faults.append(fault)
+        if faults:
+            return faults
+        try:
+            inputs = self.solver.admit(self.given(workload, system, arguments))
+        except ConfigError as fault:
+            return [fault]
+        return list(self.solver.faults(inputs))
 
 
 TASKS: dict[str, Task] = {
@@ -181,30 +147,17 @@ TASKS: dict[str, Task] = {
 """The tasks by name."""
 
 
+def metrics_of(*solvers: type[Solver[Any, Any]]) -> dict[str, str]:
+    """Return the fields of solvers' results that can have a limit, with their units."""
+    return {name: unit for solver in solvers for name, unit, _ in units_of(solver.result)}
+
+
 MACRO_SOLVERS: tuple[type[Solver[Any, Any]], ...] = (SustainabilitySolver, EconomicsSolver)
-
-MACRO_METRICS: dict[str, str] = {
-    name: unit for solver in MACRO_SOLVERS for name, unit, _ in units_of(solver.result)
-}
+MACRO_METRICS = metrics_of(*MACRO_SOLVERS)
 """Every metric of the macro level, with its unit."""
-
 MACRO_FIGURES = ("total_energy", "carbon_footprint", "water_usage", "period_cost")
 """Metrics that a scorecard reports for a scenario with a duration and a location."""
-
-
-def metrics_of(result: type[Any]) -> dict[str, str]:
-    """Return the fields of a result that can have a limit, with their units."""
-    return {name: unit for name, unit, _ in units_of(result)}
-
-
-METRICS: dict[str, str] = {
-    **{
-        name: unit
-        for task in TASKS.values()
-        for name, unit in metrics_of(task.solver.result).items()
-    },
-    **MACRO_METRICS,
-}
+METRICS = metrics_of(*(task.solver for task in TASKS.values()), *MACRO_SOLVERS)
 """Every metric that a scenario can limit, with its unit."""
 
 
@@ -348,7 +301,7 @@ class Scenario(Record):
     rental_price: Quantity | None = quantity("USD/h", default=None, zero=True)
     maintenance_rate: Quantity | None = quantity("1/year", default=None, zero=True)
     service_life: Quantity | None = quantity("year", default=None)
-    utilization: float | None = number(default=None, zero=True)
+    utilization: float | None = number(default=None, zero=True, most=1)
     macro_limits: tuple[Limit, ...] = ()
 
     def __post_init__(self) -> None:
@@ -386,7 +339,8 @@ class Scenario(Record):
         SingleNodeResult, ServingResult or DistributedResult
             The solver's result, which can show its work.
         """
-        answer: Result = self.question.solve(self.workload, self.system, self.arguments)
+        given = self.question.given(self.workload, self.system, self.arguments)
+        answer: Result = self.question.solver.solve(**given)
         return answer
 
     def faults(self) -> list[ConfigError]:
@@ -413,14 +367,7 @@ class Scenario(Record):
                 "takes a transformer such as Models.Llama3_8B",
                 argument="workload",
             )
-        if self.utilization is not None:
-            try:
-                SustainabilitySolver.parameters["utilization"].admit(
-                    "utilization", self.utilization
-                )
-            except ConfigError as fault:
-                yield fault
-        limited = {"limits": metrics_of(self.question.solver.result), "macro_limits": MACRO_METRICS}
+        limited = {"limits": metrics_of(self.question.solver), "macro_limits": MACRO_METRICS}
         for field, metrics in limited.items():
             for limit in getattr(self, field):
                 if not isinstance(limit, Limit):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from mlsysim.core.errors import ConfigError, InfeasibleError, OOMError, SLAViolation, shown
-from mlsysim.core.fields import Record, record, units_of
+from mlsysim.core.fields import Record, record
 from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
 from mlsysim.core.result import Result, plain
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Datacenter
-from mlsysim.core.units import Quantity, format_number
+from mlsysim.core.units import Quantity, format_number, is_quantity
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.scenario.scenario import MACRO_FIGURES, Limit, Scenario
 from mlsysim.solvers import (
@@ -28,6 +28,7 @@ from mlsysim.solvers import (
 __all__ = ["FAIL", "PASS", "UNKNOWN", "Check", "Level", "Scorecard", "evaluate", "worst"]
 
 
+R = TypeVar("R", bound=Result)
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 
@@ -71,10 +72,10 @@ class Check(Record):
     @property
     def ratio(self) -> float | None:
         """The value divided by its limit; `None` if either is not known, or the limit is zero."""
-        if self.value is None or self.limit is None:
+        if self.value is None or not self.limit:
             return None
-        value, limit = (_magnitude(part, self.limit) for part in (self.value, self.limit))
-        return value / limit if limit else None
+        ratio = self.like_limit / self.limit
+        return float(ratio.to("").magnitude if is_quantity(ratio) else ratio)
 
     @property
     def like_limit(self) -> Any:
@@ -96,12 +97,6 @@ class Check(Record):
 
     def __repr__(self) -> str:
         return f"<Check {self.metric}: {self.status}>"
-
-
-def _magnitude(value: Any, like: Any) -> float:
-    if hasattr(value, "units"):
-        return float(value.to(like.units if hasattr(like, "units") else "").magnitude)
-    return float(value)
 
 
 def _exactly(limit: Any) -> str:
@@ -356,13 +351,13 @@ def evaluate(scenario: Scenario) -> Scorecard:
             argument="scenario",
         )
     result = scenario.solve()
-    costs = macro(scenario, result)
+    costs = _macro(scenario, result)
     runs = bool(result.feasible)
     return Scorecard(
         scenario=scenario,
         result=result,
-        sustainability=costs.sustainability,
-        economics=costs.economics,
+        sustainability=costs.result(SustainabilityResult),
+        economics=costs.result(EconomicsResult),
         feasibility=Level(name="feasibility", checks=tuple(_feasibility(scenario, result))),
         performance=Level(
             name="performance",
@@ -432,92 +427,83 @@ def _distance(check: Check) -> str:
 
 
 def _macro_level(scenario: Scenario, costs: Macro, runs: bool) -> Level:
-    checks = tuple(
-        check
-        for limit in scenario.macro_limits
-        for check in _checks(
-            "macro", limit, costs.value(limit.metric), runs, costs.missing(limit.metric)
-        )
-    )
-    if scenario.duration_days is None:
-        return Level(name="macro", checks=checks)
-    promised = {check.metric for check in checks}
-    figures = tuple(
-        Check(
-            level="macro",
-            metric=metric,
-            status=None,
-            value=costs.value(metric),
-            reason=costs.missing(metric) if costs.value(metric) is None else "",
-        )
-        for metric in MACRO_FIGURES
-        if metric not in promised
-    )
-    return Level(name="macro", checks=checks, figures=(*figures, _power_figure(costs)))
-
-
-def _power_figure(costs: Macro) -> Check:
-    """Return the assumed utilization of the devices, on which energy and its cost depend."""
-    used = POWER_DRAW.utilization if costs.utilization is None else costs.utilization
-    return Check(level="macro", metric="utilization", status=None, value=used, reason=costs.basis)
+    checks: list[Check] = []
+    for limit in scenario.macro_limits:
+        value, missing = costs.figure(limit.metric)
+        checks += _checks("macro", limit, value, runs, missing)
+    figures = []
+    if scenario.duration_days is not None:
+        # Energy and its cost depend on the assumed utilization of the devices.
+        used = POWER_DRAW.utilization if costs.utilization is None else costs.utilization
+        promised = {check.metric for check in checks}
+        known = {name: costs.figure(name) for name in MACRO_FIGURES if name not in promised}
+        figures = [
+            Check(level="macro", metric=metric, status=None, value=value, reason=reason)
+            for metric, (value, reason) in (known | {"utilization": (used, costs.basis)}).items()
+        ]
+    return Level(name="macro", checks=tuple(checks), figures=tuple(figures))
 
 
 @dataclass
 class Macro:
-    """Results of the macro solvers, and the reasons for missing ones.
+    """Results of the macro solvers."""
 
-    `utilization` is the value they used; `basis` names its origin.
-    """
+    utilization: float | None
+    """The value that they used."""
+    basis: str
+    """Where it comes from."""
+    answers: dict[type[Result], Result | str] = field(default_factory=dict)
+    """Each result, or why there is none."""
 
-    utilization: float | None = None
-    basis: str = ""
-    sustainability: SustainabilityResult | None = None
-    economics: EconomicsResult | None = None
-    reasons: dict[type[Any], str] = field(default_factory=dict)
+    def figure(self, metric: str) -> tuple[Any, str]:
+        """Return a metric, or `None` and why it is not known."""
+        having = [kind for kind in self.answers if metric in kind._fields()]
+        results = (self.result(kind) for kind in having)
+        value = next((result[metric] for result in results if result is not None), None)
+        if value is not None:
+            return value, ""
+        for kind in having:
+            if isinstance(reason := self.answers[kind], str):
+                return None, reason
+        if SustainabilityResult in having:
+            return None, "not known: there is no embodied-carbon figure for a standalone device"
+        return None, "not known: it needs a unit_price or a rate that is not given"
 
-    def value(self, metric: str) -> Any:
-        """Return a metric; `None` if it is not known."""
-        for answer in (self.sustainability, self.economics):
-            if answer is not None and metric in answer:
-                return answer[metric]
-        return None
-
-    def missing(self, metric: str) -> str:
-        """Return why a metric is not known."""
-        for solver, reason in self.reasons.items():
-            if metric in (name for name, _, _ in units_of(solver)):
-                return reason
-        if metric in (name for name, _, _ in units_of(SustainabilityResult)):
-            return "not known: there is no embodied-carbon figure for a standalone device"
-        return "not known: it needs a unit_price or a rate that is not given"
+    def result(self, kind: type[R]) -> R | None:
+        """Return the result of a kind, if there is one."""
+        answer = self.answers[kind]
+        return answer if isinstance(answer, kind) else None
 
 
-def macro(scenario: Scenario, result: Result) -> Macro:
+def _macro(scenario: Scenario, result: Result) -> Macro:
     """Compute energy, carbon, water and cost, if the scenario has the data."""
-    utilization, basis = _utilization(scenario, result)
-    costs = Macro(utilization, basis)
+    costs = Macro(*_utilization(scenario, result))
     if scenario.duration_days is None:
         reason = "not known: the scenario has no duration (duration_days)"
-        costs.reasons = {SustainabilityResult: reason, EconomicsResult: reason}
+        costs.answers = {SustainabilityResult: reason, EconomicsResult: reason}
         return costs
     common: dict[str, Any] = {
         "fleet": scenario.fleet,
         "duration_days": scenario.duration_days,
-        "utilization": utilization,
+        "utilization": costs.utilization,
     }
-    if scenario.region is None:
-        reason = "not known: the scenario has no location (region)"
-        costs.reasons[SustainabilityResult] = reason
-    else:
-        try:
-            costs.sustainability = SustainabilitySolver.solve(**common, datacenter=scenario.region)
-        except ConfigError as fault:
-            costs.reasons[SustainabilityResult] = f"not known: {fault}"
-    try:
-        costs.economics = _economics(**common, **_prices(scenario, result))
-    except ConfigError as fault:
-        costs.reasons[EconomicsResult] = f"not known: {fault}"
+    costs.answers[SustainabilityResult] = (
+        "not known: the scenario has no location (region)"
+        if scenario.region is None
+        else _known(SustainabilitySolver.solve, **common, datacenter=scenario.region)
+    )
+    prices = _prices(scenario, result)
+    costs.answers[EconomicsResult] = _known(_economics, **common, **prices)
     return costs
+
+
+def _known(solve: Callable[..., Any], **arguments: Any) -> Result | str:
+    """Return an answer, or why there is none."""
+    try:
+        answer: Result = solve(**arguments)
+    except ConfigError as fault:
+        return f"not known: {fault}"
+    return answer
 
 
 def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]:
@@ -532,9 +518,6 @@ def _utilization(scenario: Scenario, result: Result) -> tuple[float | None, str]
         basis = f"predicted from the workload (power calibration: {result['power_calibration']})"
         return result["power_utilization"], basis
     return None, "assumed: an upper bound"
-
-
-_HARDWARE_PRICES = ("unit_price", "rental_price")
 
 
 def _economics(**arguments: Any) -> EconomicsResult:
@@ -558,15 +541,13 @@ def _economics(**arguments: Any) -> EconomicsResult:
 def _prices(scenario: Scenario, result: Result) -> dict[str, Any]:
     """Return the inputs of the cost other than power."""
     place = "datacenter" if isinstance(scenario.region, Datacenter) else "grid"
-    return {
-        place: scenario.region,
-        "kwh_price": scenario.kwh_price,
-        "unit_price": scenario.unit_price,
-        "rental_price": scenario.rental_price,
-        "maintenance_rate": scenario.maintenance_rate,
-        "service_life": scenario.service_life,
-        "token_throughput": _token_throughput(scenario, result),
+    prices = {
+        item.name: getattr(scenario, item.name)
+        for item in dataclasses.fields(scenario)
+        if not item.metadata.get("plain", True)
     }
+    tokens = _token_throughput(scenario, result)
+    return {place: scenario.region, **prices, "token_throughput": tokens}
 
 
 def _token_throughput(scenario: Scenario, result: Result) -> Any:

@@ -244,7 +244,7 @@ YAML: dict[str, tuple[str, str, int | None]] = {
         "needs a region",
         18,
     ),
-    "busier than busy": (put("utilization: 0.8", "utilization: 1.5"), "from 0 to 1", 19),
+    "busier than busy": (put("utilization: 0.8", "utilization: 1.5"), "at most 1", 19),
     "busy as truth": (put("utilization: 0.8", "utilization: true"), "write a number", 19),
     "unknown macro metric": (put("carbon_footprint", "carbon_footprnt"), "did you mean carbon", 21),
     "metric of the solver": (put("carbon_footprint", "mfu"), "unknown key", 21),

@@ -85,7 +85,7 @@ def test_every_task_takes_every_kind_of_system(system):
         ),
         ({"region": "Quebec"}, ConfigError, "GridProfile or Datacenter"),
         ({"region": Infra.Air_Cooled}, ConfigError, "GridProfile or Datacenter"),
-        ({"utilization": 2}, ConfigError, "from 0 to 1"),
+        ({"utilization": 2}, ConfigError, "at most 1"),
         ({"duration_days": -1}, ConfigError, "out of range"),
         ({"kwh_price": 5}, ConfigError, "needs a unit"),
         ({"kwh_price": Q_(5, "USD")}, ConfigError, "wrong dimension"),
