@@ -123,14 +123,7 @@ class Axis:
 
 
 def _flat(name: str, values: Any) -> Any:
-    """Return a copy of the values: a sequence, or a flat array or quantity of numbers.
-
-    Raises
-    ------
-    ConfigError
-        If the axis is empty or nested, has masked values, or holds dates or quantities of another
-        unit registry.
-    """
+    """Return a copy of the values: a sequence, or a flat array or quantity of numbers."""
     if is_quantity(values) and not isinstance(values, Q_):
         raise ConfigError(
             f"{name} belongs to another unit registry: make it with mlsysim.Q_", argument=name

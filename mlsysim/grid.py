@@ -309,24 +309,7 @@ def _spread(values: NDArray[Any], layout: _Layout) -> Any:
 def check_room(
     lengths: Mapping[str, int], count: int, bytes_of_each: float, things: str = "rows"
 ) -> None:
-    """Reject a sweep that is too large for the memory, before allocating any.
-
-    Parameters
-    ----------
-    lengths
-        Values of each axis.
-    count
-        Rows of the sweep, or other items that it holds in memory.
-    bytes_of_each
-        Minimum number of bytes for each of them.
-    things
-        What is counted.
-
-    Raises
-    ------
-    ConfigError
-        If the sweep needs more than the free memory.
-    """
+    """Reject a sweep that is too large for the memory, before allocating any."""
     need = count * bytes_of_each
     if need < _SMALL or need <= (free := free_memory()):
         return

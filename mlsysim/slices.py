@@ -93,13 +93,6 @@ def run_slices(
     """Run a model on all rows of a grid, slice by slice.
 
     An output that does not vary along an axis has a length of 1 there.
-
-    Raises
-    ------
-    ConfigError
-        If `executor` or `progress` is something else.
-    ExecutorError
-        If the executor lost a slice on every attempt.
     """
     report = reporter(progress)
     lengths = _varying(inputs, shape)
@@ -361,13 +354,7 @@ def _no_executor(value: object) -> ConfigError:
 
 
 def reporter(progress: Progress) -> Callable[[int, int], None]:
-    """Return the function to call with the rows done and the total.
-
-    Raises
-    ------
-    ConfigError
-        If `progress` is neither a bool nor a function.
-    """
+    """Return the function to call with the rows done and the total."""
     if callable(progress):
         return progress
     if not isinstance(progress, bool):

@@ -30,13 +30,7 @@ def entries() -> Mapping[str, Mapping[str, str]]:
 
 
 def entry(key: str) -> Mapping[str, str]:
-    """Return the fields of an entry.
-
-    Raises
-    ------
-    UnknownEntryError
-        If the bibliography has no entry with this key.
-    """
+    """Return the fields of an entry."""
     known = entries()
     if key not in known:
         raise UnknownEntryError.build(key, "entry of the bibliography", known)

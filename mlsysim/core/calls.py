@@ -28,11 +28,6 @@ def expects(**types: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Call
     """Check the types of a function's arguments when it is called.
 
     An argument that is left out, or has the value of its default, is not checked.
-
-    Parameters
-    ----------
-    **types
-        The type, or the types, that each argument may have.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -52,13 +52,7 @@ class Documentation:
 
 
 def read_docstring(function: Callable[..., Any]) -> Documentation:
-    """Read the docstring of a formula.
-
-    Raises
-    ------
-    MLSysError
-        If it has no docstring, as under ``python -OO``.
-    """
+    """Read the docstring of a formula."""
     text = inspect.getdoc(function)
     if text is None:
         raise MLSysError(
@@ -81,13 +75,7 @@ def read_docstring(function: Callable[..., Any]) -> Documentation:
 
 
 def read_source(thing: type | Callable[..., Any]) -> str:
-    """Read the source code of a formula or a catalog, to show its arithmetic or notes.
-
-    Raises
-    ------
-    MLSysError
-        If the package is installed without its source files.
-    """
+    """Read the source code of a formula or a catalog, to show its arithmetic or notes."""
     try:
         return textwrap.dedent(inspect.getsource(thing))
     except OSError:

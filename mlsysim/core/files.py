@@ -23,14 +23,7 @@ def named(path: str | Path) -> str:
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """Read a regular file of at most `limit` bytes.
-
-    Raises
-    ------
-    ConfigError
-        If the file does not exist or is larger, or if it is a pipe or a device, which might never
-        end.
-    """
+    """Read a regular file of at most `limit` bytes, but no pipe, which might never end."""
     name = named(path)
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -48,13 +41,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file. An existing file is replaced only after everything is written.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a text file. An existing file is replaced only after everything is written."""
     target = Path(path).resolve()
     if target.exists() and not target.is_file():  # a terminal or a pipe cannot be replaced
         target.write_text(text, encoding="utf-8", newline="")

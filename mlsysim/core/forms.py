@@ -209,13 +209,7 @@ def mapped(form: R, change: Callable[[Any], Any]) -> R:
 
 
 def replaced(form: R, **numbers: Any) -> R:
-    """Return a form with other numbers in some of its fields.
-
-    Raises
-    ------
-    TypeError
-        If it is a record that has no such field.
-    """
+    """Return a form with other numbers in some of its fields."""
     if isinstance(form, Record) and (unknown := numbers.keys() - form.__dict__.keys()):
         raise TypeError(f"{type(form).__name__} has no field {', '.join(sorted(unknown))}")
     made: R = type(form).__new__(type(form))

@@ -119,11 +119,6 @@ class Inputs:
 
         Fields that depend on others are computed again. In a form they keep their values, because
         the names that they depend on may differ between rows.
-
-        Raises
-        ------
-        TypeError
-            If there is no such field.
         """
         if unknown := values.keys() - self._fields:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")

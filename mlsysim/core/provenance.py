@@ -60,15 +60,7 @@ def field_words(path: str) -> str:
 
 
 def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
-    """Write rows as a Markdown list: name, note, and the reason for each estimate.
-
-    Parameters
-    ----------
-    rows
-        Registry rows by name.
-    notes
-        Further notes about rows, by name.
-    """
+    """Write rows as a Markdown list: name, note, and the reason for each estimate."""
     items = []
     for key, row in rows.items():
         note = notes.get(key, "")

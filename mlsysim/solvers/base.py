@@ -204,13 +204,7 @@ class _Dressed(Mapping[str, Any]):
 
 
 def check_one_model(inputs: Inputs) -> None:
-    """Reject both of the textbook's one constant and a calibration's constants.
-
-    Raises
-    ------
-    ConfigError
-        If `efficiency` and `calibration` are both given.
-    """
+    """Reject both of the textbook's one constant and a calibration's constants."""
     given: Any = inputs
     efficient = given.gives("efficiency") and given.efficiency is not None
     if efficient and given.gives("calibration"):

@@ -15,12 +15,7 @@ __all__ = ["within_context"]
 def within_context(tokens: Callable[[Any], Value], what: str) -> Rule[Any]:
     """Return the rule that a sequence fits into the positions of the model.
 
-    Parameters
-    ----------
-    tokens
-        Tokens of the longest sequence.
-    what
-        The arguments that they are counted from.
+    `tokens` counts those of the longest sequence, and `what` names the arguments that decide them.
     """
 
     def holds(i: Any) -> Value:

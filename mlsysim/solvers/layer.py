@@ -22,7 +22,6 @@ __all__ = [
     "beside_exchange",
     "forward",
     "head",
-    "mean_over",
 ]
 
 

@@ -18,13 +18,7 @@ STATE_EFFICIENCY = 0.0157
 
 
 def check_bands(row: Record) -> None:
-    """Reject a band with only one edge, or one that does not contain the prediction itself.
-
-    Raises
-    ------
-    ConfigError
-        If a band of the row is not an interval that contains 1.
-    """
+    """Reject a band with only one edge, or one that does not contain the prediction itself."""
     for item in fields(row):
         if not item.name.endswith("band_low"):
             continue

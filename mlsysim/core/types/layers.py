@@ -253,13 +253,7 @@ FeedForwardKind = FeedForward | Experts
 
 
 def check_groups(experts: int, per_token: int, groups: int, groups_per_token: int) -> None:
-    """Reject groups of experts that are not equal or too few for a token.
-
-    Raises
-    ------
-    ConfigError
-        If the groups do not divide the experts, or those of a token have too few.
-    """
+    """Reject groups of experts that are not equal or too few for a token."""
     if (
         experts % groups
         or groups_per_token > groups
@@ -545,13 +539,7 @@ def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
 
 
 def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
-    """Return a stack in which either all layers have positions or none do.
-
-    Raises
-    ------
-    ConfigError
-        If two groups claim a position, or one is beyond the last layer.
-    """
+    """Return a stack in which either all layers have positions or none do."""
     positions = [layers.at for layers in stack]
     if any(at is not None for at in positions):
         positions = _filled(stack, name)
