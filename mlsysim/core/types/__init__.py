@@ -9,11 +9,15 @@ from mlsysim.core.types.attention import (
     TopKeys,
 )
 from mlsysim.core.types.calibration import Calibration, Covered, Machine, Software
+from mlsysim.core.types.fitted import (
+    LinkCalibration,
+    NetworkCalibration,
+    PowerCalibration,
+    ProductCalibration,
+)
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
 from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
-from mlsysim.core.types.kernel_calibration import LinkCalibration, ProductCalibration
 from mlsysim.core.types.layers import Experts, FeedForward, Layers
-from mlsysim.core.types.network_calibration import NetworkCalibration
 from mlsysim.core.types.options import (
     ATTENTION,
     CP_KINDS,
@@ -28,7 +32,6 @@ from mlsysim.core.types.options import (
     Recompute,
     Schedule,
 )
-from mlsysim.core.types.power_calibration import PowerCalibration
 from mlsysim.core.types.precision import (
     FILE_FORMATS,
     PRECISIONS,

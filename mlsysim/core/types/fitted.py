@@ -1,4 +1,4 @@
-"""Constants that were fitted to runs, and error bands for similar runs."""
+"""Constants that were fitted to measurements, and error bands for similar runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import Record, number, record, require
+from mlsysim.core.fields import Record, number, quantity, record, require
 from mlsysim.core.numeric import Value
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry
+from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["STATE_EFFICIENCY", "Banded", "Rates", "check_bands", "traffic_in"]
+__all__ = [
+    "STATE_EFFICIENCY",
+    "Banded",
+    "LinkCalibration",
+    "NetworkCalibration",
+    "PowerCalibration",
+    "ProductCalibration",
+    "Rates",
+    "traffic_in",
+]
 
 STATE_EFFICIENCY = 0.0157
 """Share of the 16-bit peak rate that scans of states reach, on any machine."""
 
 
-def check_bands(row: Record) -> None:
+def _check_bands(row: Record) -> None:
     """Reject a band with only one edge, or one that does not contain the prediction itself."""
     for item in fields(row):
         if not item.name.endswith("band_low"):
@@ -94,7 +104,7 @@ class Banded(Entry):
                 f"format: choose from {', '.join(PRECISIONS)}",
                 argument="formats",
             )
-        check_bands(self)
+        _check_bands(self)
 
     def in_format(self, precision: str) -> Self:
         """Return the constants, without bands if none of the runs used the format."""
@@ -106,3 +116,144 @@ class Banded(Entry):
             f.name: None for f in fields(self) if f.name.endswith(("band_low", "band_high"))
         }
         return replace(self, **edges)
+
+
+@record
+class PowerCalibration(Entry):
+    """One set of constants per device generation, as shares of the design power.
+
+    Attributes
+    ----------
+    measured_on : str
+        Name of the measured device, as in its row; empty if no power was measured.
+    constant_share : float
+        Power of an idle device that a program occupies, with high clocks.
+    compute_share : float
+        Power that arithmetic at the dense peak rate would add: the energy of an operation times
+        that rate. If the sum exceeds the design power, the board limits the clock before the peak
+        is reached.
+    memory_share : float
+        Power that memory traffic at the full bandwidth would add: the energy of a byte times that
+        bandwidth, including on-chip transport.
+    power_band_low, power_band_high : float or None
+        Measured over predicted power of a device whose rate of tokens is known, at the 10th and
+        90th percentile of runs with held-out models. `None` if no run is known.
+    energy_band_low, energy_band_high : float or None
+        Measured over predicted energy per served token, at the 10th and 90th percentile of runs
+        with held-out models; on a microcontroller, energy per pass. `None` if no run is known.
+    """
+
+    measured_on: str = ""
+    constant_share: float = number(most=1)
+    compute_share: float = number(zero=True)
+    memory_share: float = number(zero=True)
+    power_band_low: float | None = number(default=None)
+    power_band_high: float | None = number(default=None)
+    energy_band_low: float | None = number(default=None)
+    energy_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bands(self)
+
+
+@record
+class NetworkCalibration(Entry):
+    """Constants of one engine on one kind of device, in one number format or in all.
+
+    An in-order core does one thing at a time, so the work around the products adds to their time.
+    It is counted in operations, at the rate that products reach. A GPU starts and drains a kernel
+    for each layer, which takes a fixed time.
+
+    Attributes
+    ----------
+    engine : str
+        The program that was measured.
+    core : str
+        The core or the kind of device on which it ran.
+    precision : str
+        Number format of the products; empty if the constants are used for every format.
+    efficiency : float
+        Share of the dense peak rate that products reach.
+    output_flops : Quantity
+        Work for each element that a layer writes: sums are scaled to the narrow format, and
+        addresses are computed. Depthwise layers write many elements for few products.
+    weight_flops : Quantity
+        Work for each weight, which a dense layer loads for a single product.
+    layer_time : Quantity
+        Fixed time of each layer.
+    pass_band_low, pass_band_high : float or None
+        Measured over predicted time, at the 10th and 90th percentile of held-out runs. `None` if no
+        run is known.
+    """
+
+    engine: str
+    core: str
+    precision: str
+    efficiency: float = number(most=1)
+    output_flops: Quantity = quantity("flop", default=Q_(0, "flop"), zero=True)
+    weight_flops: Quantity = quantity("flop", default=Q_(0, "flop"), zero=True)
+    layer_time: Quantity = quantity("us", default=Q_(0, "us"), zero=True)
+    pass_band_low: float | None = number(default=None)
+    pass_band_high: float | None = number(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.precision not in ("", *PRECISIONS):
+            raise ConfigError(
+                f"NetworkCalibration.precision = {shown(self.precision)} is not a number format: "
+                f"choose from {', '.join(PRECISIONS)}",
+                argument="precision",
+            )
+        _check_bands(self)
+
+
+@record
+class ProductCalibration(Entry):
+    """Matrix products of one device in one number format.
+
+    Attributes
+    ----------
+    precision : str
+        The format, as in ``"bf16"``.
+    efficiency : float
+        Share of the datasheet's dense peak that large products reach.
+    memory_efficiency : float
+        Share of the memory bandwidth that products with few rows reach.
+    overhead : Quantity
+        Fixed time of a product, including the conversion of its input in narrow formats.
+    """
+
+    precision: str
+    efficiency: float = number(most=1)
+    memory_efficiency: float = number(most=1)
+    overhead: Quantity = quantity("us")
+
+
+@record
+class LinkCalibration(Entry):
+    """Collectives of one library within one server, over one generation of links.
+
+    Attributes
+    ----------
+    link_efficiency : float
+        Share of the link's bandwidth that rings and exchanges reach.
+    start : Quantity
+        Fixed time of a call.
+    hop_latency : Quantity
+        Time of one step of a ring without data.
+    segment_time : Quantity
+        Fixed time of one segment of a message.
+    switch_efficiency : float or None
+        Share of the link's bandwidth that reductions in the switch reach; `None` if the switch
+        cannot compute.
+    switch_start : Quantity or None
+        Fixed time of a call that is reduced in the switch.
+    """
+
+    link_efficiency: float = number(most=1)
+    start: Quantity = quantity("us")
+    hop_latency: Quantity = quantity("us")
+    segment_time: Quantity = quantity("us")
+    switch_efficiency: float | None = number(default=None, most=1)
+    switch_start: Quantity | None = quantity("us", default=None)
