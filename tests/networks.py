@@ -1,4 +1,4 @@
-"""Published networks whose layers are not all alike, from their configuration files."""
+"""Published networks whose layers are not all alike, from configuration files; and a fleet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from mlsysim import (
     Chunks,
     Experts,
     FeedForward,
+    Fleet,
     LatentAttention,
     Layers,
     LinearAttention,
     SlidingWindow,
     Source,
+    Systems,
     TopKeys,
     TransformerModel,
 )
 
 CONFIG = Source(title="config.json of the model on Hugging Face")
+
+
+def fleet_of(count, node=Systems.Nodes.DGX_H100, fabric=Systems.Fabrics.InfiniBand_NDR):
+    return Fleet(name="Test", node=node, count=count, fabric=fabric)
 
 
 def network(name, hidden_dim, vocab_size, *stack, seq_len=4_096, **more):

@@ -35,7 +35,6 @@ from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.training import Calibrations
-from mlsysim.solvers.training.stages import arranged
 
 SHEET = Source(title="A data sheet", url="https://example.org/sheet", locator="Table 1")
 PAPER = Source(title="A paper", locator="section 2")
@@ -225,11 +224,6 @@ def test_nested_provenance_is_checked_to_the_last_part():
         Accelerator(**DEVICE, field_sources={"memory.bandwidth.unit": PAPER})
 
 
-def test_asking_for_the_source_of_nothing():
-    with pytest.raises(UnknownEntryError, match="tpd"):
-        Accelerator(**DEVICE).source_of("tpd")
-
-
 def test_a_source_prints_title_and_place():
     assert str(SHEET) == "A data sheet, Table 1"
     assert str(Source(title="An assumption")) == "An assumption"
@@ -275,10 +269,6 @@ def test_an_unknown_precision(name):
 def test_bytes_per_element(name, size):
     assert PRECISIONS[name].bytes_per_element == Q_(size, "byte")
     assert find_precision(PRECISIONS[name]) is PRECISIONS[name]
-
-
-def test_every_precision_is_a_field_of_compute():
-    assert [item.name for item in dataclasses.fields(Compute)] == list(PRECISIONS)
 
 
 def test_ridge_point_of_a_device():
@@ -327,16 +317,6 @@ def test_shape_as_numbers():
     assert tied.embedding_tables == 1
 
 
-def test_parameters_that_are_dense_can_be_told():
-    model = FixedShapeModel(**FIXED)
-    assert model.dense_parameters is None
-    sparse = dataclasses.replace(
-        model, dense_parameters=Q_(1, "Mparam"), gathered_parameters=Q_(3, "kparam")
-    )
-    assert sparse.si("dense_parameters") == 1e6
-    assert sparse.si("gathered_parameters") == 3000
-
-
 def test_recomputation_trades_memory_for_work():
     kept = [RECOMPUTE[name].kept_scores for name in ("none", "selective", "full")]
     work = [
@@ -345,12 +325,3 @@ def test_recomputation_trades_memory_for_work():
     ]
     assert kept == [1, 0, 0]
     assert work == [0, 1, 2]
-
-
-def test_layers_without_experts_come_first():
-    """DeepSeek-V3 on stages of four layers: three dense ones at the front, and 58 with experts."""
-    dense, mixed = Models.DeepSeek_V3.groups
-    assert (dense.count, mixed.first, mixed.count) == (3, 3, 58)
-    stages = arranged((dense, mixed), 16, 1, 4, 1, 0)
-    assert (stages.first, stages.last) == ([3, 1], [0, 1])
-    assert [(middle.index, middle.layers) for middle in stages.between] == [(1, [0, 4])]

@@ -10,6 +10,7 @@ import pytest
 
 from mlsysim import Q_, DistributedSolver, Fleet, Models, Source, Systems, TransformerModel
 from mlsysim.core.units import format_number
+from tests.networks import fleet_of
 from tests.solvers.test_distributed import solve
 
 IDENTITIES = Path(__file__).parents[1] / "validation" / "memory_identities.csv"
@@ -188,12 +189,7 @@ def test_narrow_products_keep_narrow_inputs():
     attention's output has a copy of one byte for the product after it. In FP4, a sixteenth of a
     byte of scale factors is added to half a byte.
     """
-    fleet = Fleet(
-        name="Test",
-        node=Systems.Nodes.GB300_NVL72,
-        count=1,
-        fabric=Systems.Fabrics.InfiniBand_NDR,
-    )
+    fleet = fleet_of(1, Systems.Nodes.GB300_NVL72)
     plan = {"model": Models.Llama3_70B, "fleet": fleet, "batch_size": 288, "seq_len": 8192}
     plan |= {"pp_size": 4, "virtual_stages": 5, "microbatch_count": 16, "zero_stage": 1}
     wide, narrow, least = (
@@ -214,12 +210,7 @@ def test_narrow_products_keep_narrow_inputs():
 def test_sharded_weights_are_no_more_than_a_stage_has():
     """One layer per stage: ZeRO-3 holds that layer whole, and never more than ZeRO-2."""
     plan = {"tp_size": 1, "pp_size": 80, "microbatch_count": 80, "batch_size": 640}
-    fleet = Fleet(
-        name="Test",
-        node=Systems.Nodes.DGX_H100,
-        count=80,
-        fabric=Systems.Fabrics.InfiniBand_NDR,
-    )
+    fleet = fleet_of(80)
     two, three = (solve(**plan, fleet=fleet, zero_stage=stage) for stage in (2, 3))
     assert three.memory < two.memory
     # 856 million parameters, 2 bytes each, and not those of the embedding on the same stage

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from mlsysim import DistributedSolver, Fleet, Hardware, Models, ServingSolver, Systems
+from mlsysim import DistributedSolver, Hardware, Models, ServingSolver, Systems
 from mlsysim.solvers.work import kv_cache, token_flops
+from tests.networks import fleet_of
 
 # Per layer, DeepSeek-V3 (128 heads) and Kimi K2 (64 heads), both 7,168 wide:
 # 7168 x 1536 + 1536 x 128 x 192 + 7168 x 576 + 512 x 128 x 256 + 128 x 128 x 7168
@@ -18,18 +19,9 @@ KEPT = {"DeepSeek_V3": 128 * 640 + 2 * 1536 + 576 + 512, "Kimi_K2": 64 * 640 + 4
 names = pytest.mark.parametrize("name", PARAMETERS)
 
 
-def fleet(nodes=1):
-    return Fleet(
-        name="Test",
-        node=Systems.Nodes.DGX_H100,
-        count=nodes,
-        fabric=Systems.Fabrics.InfiniBand_NDR,
-    )
-
-
 def solve(**plan):
     return DistributedSolver.solve(
-        **{"fleet": fleet(), "batch_size": 8, "precision": "bf16"} | plan
+        **{"fleet": fleet_of(1), "batch_size": 8, "precision": "bf16"} | plan
     )
 
 

@@ -89,12 +89,6 @@ def test_accumulation_exchanges_once_for_all_microbatches():
     assert few == many
 
 
-def test_nothing_overlaps_in_a_textbook():
-    with pytest.raises(ConfigError, match="because then nothing overlaps") as fault:
-        DistributedSolver.solve(**JOB, efficiency=0.5, gradient_overlap=0.5)
-    assert fault.value.argument == "gradient_overlap"
-
-
 MIXED = {"model": Models.Mixtral_8x7B, "batch_size": 256, "seq_len": 2048, "fleet": JOB["fleet"]}
 # What an argument needs in order to act: the job without it, and the job with it.
 NEEDS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlsysim import ConfigError, DistributedSolver, Models, Systems, sweep
+from mlsysim import ConfigError, DistributedSolver, Models, Systems
 
 # Llama 3 8B, rank 16, all matrices of the layers: 32 x 16 x (4 x 4096 for the inputs of attention's
 # four matrices, of which the output has 4096 columns more; 4096 + 2 x 1024 for the outputs of the
@@ -72,12 +72,6 @@ def test_experts_have_adapters_too():
     attention = 32 * 16 * (4 * 4096 + 2 * 4096 + 2 * 1024)
     experts = 32 * 16 * 8 * 3 * (4096 + 14_336)
     assert count(r.gradient_memory, 2) == pytest.approx(attention + experts / 8)
-
-
-def test_ranks_are_swept():
-    table = sweep(DistributedSolver, **JOB | {"lora_rank": [None, 4, 16]})
-    steps = [solve(lora_rank=rank).step_latency_total.to("s").magnitude for rank in (None, 4, 16)]
-    assert list(table["step_latency_total"].to("s").magnitude) == pytest.approx(steps)
 
 
 def test_a_rank_above_that_of_the_matrices_is_refused():

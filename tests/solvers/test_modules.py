@@ -6,13 +6,11 @@ import dataclasses
 
 import pytest
 
-from mlsysim import Calibrations, ConfigError, DistributedSolver, Fleet, Models, Systems
+from mlsysim import Calibrations, ConfigError, DistributedSolver, Models, Systems
+from tests.networks import fleet_of
 
-FLEET = Fleet(
-    name="Test",
-    node=dataclasses.replace(Systems.Nodes.DGX_H100, accelerators_per_node=1, nics_per_node=1),
-    count=1,
-    fabric=Systems.Fabrics.InfiniBand_NDR,
+FLEET = fleet_of(
+    1, dataclasses.replace(Systems.Nodes.DGX_H100, accelerators_per_node=1, nics_per_node=1)
 )
 LLAMA = {"model": Models.Llama3_8B, "fleet": FLEET, "batch_size": 1, "precision": "bf16"}
 SMALL = dataclasses.replace(

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 
-from mlsysim import DistributedSolver, Fleet, Hardware, Models, Systems
+from mlsysim import DistributedSolver, Hardware, Models, Systems
+from tests.networks import fleet_of
 from tests.solvers.strategies import si, solved, steps
 
 PARTS = (
@@ -23,12 +24,7 @@ PARTS = (
 )
 JOB = {
     "model": Models.Llama3_8B,
-    "fleet": Fleet(
-        name="Test",
-        node=Systems.Nodes.DGX_H100,
-        count=1,
-        fabric=Systems.Fabrics.InfiniBand_NDR,
-    ),
+    "fleet": fleet_of(1),
     "batch_size": 8,
     "precision": "bf16",
 }

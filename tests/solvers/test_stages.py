@@ -9,24 +9,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mlsysim import DistributedSolver, Fleet, Models, ParallelismError, Systems, simulate_pipeline
+from mlsysim import DistributedSolver, Models, ParallelismError, simulate_pipeline
 from mlsysim.solvers.training import memory, stages
 from mlsysim.solvers.training.stages import stage_layout
 from mlsysim.solvers.training.work import training_work
-
-
-def fleet(nodes):
-    return Fleet(
-        name="Test",
-        node=Systems.Nodes.DGX_H100,
-        count=nodes,
-        fabric=Systems.Fabrics.InfiniBand_NDR,
-    )
-
+from tests.networks import fleet_of
 
 LLAMA = {
     "model": Models.Llama3_405B,
-    "fleet": fleet(2048),
+    "fleet": fleet_of(2048),
     "batch_size": 2048,
     "seq_len": 8192,
     "precision": "bf16",
@@ -38,7 +29,7 @@ LLAMA = {
 }
 DEEPSEEK = {
     "model": Models.DeepSeek_V3,
-    "fleet": fleet(256),
+    "fleet": fleet_of(256),
     "batch_size": 15_360,
     "precision": "fp8",
     "pp_size": 16,
@@ -125,7 +116,7 @@ def test_the_bubble_is_that_of_the_schedule(first, last):
     """1F1B of unequal stages, played through pass by pass."""
     plan = {
         "model": Models.Llama3_8B,
-        "fleet": fleet(1),
+        "fleet": fleet_of(1),
         "batch_size": 16,
         "pp_size": 4,
         "microbatch_count": 8,
@@ -220,7 +211,7 @@ def planned(plan):
     """The arguments of a random plan, or none if they contradict each other."""
     pp = plan["pp_size"]
     made = {name: value for name, value in plan.items() if name != "rounds"}
-    made |= {"fleet": fleet(2 * pp), "seq_len": 4096, "precision": "bf16"}
+    made |= {"fleet": fleet_of(2 * pp), "seq_len": 4096, "precision": "bf16"}
     made |= {"microbatch_count": 2 * pp * plan["rounds"], "batch_size": 32 * pp * plan["rounds"]}
     if made["schedule"] != "1f1b":
         made["virtual_stages"] = 1
@@ -289,7 +280,7 @@ def test_twice_the_stages_never_halve_the_activations_of_1f1b(plan):
     plain |= {"first_stage_layers": None, "recompute_layers": None}
     plan = planned(plan | plain)
     assume(plan is not None)
-    deep = {"pp_size": 2 * plan["pp_size"], "fleet": fleet(4 * plan["pp_size"])}
+    deep = {"pp_size": 2 * plan["pp_size"], "fleet": fleet_of(4 * plan["pp_size"])}
     deep = plan | deep | {"microbatch_count": 2 * plan["microbatch_count"]}
     deep["batch_size"] = 2 * plan["batch_size"]
     try:
