@@ -14,8 +14,6 @@ from mlsysim.core.inputs import Varying
 from mlsysim.core.units import Q_, is_quantity, si_factor, unit
 from mlsysim.solvers.arguments import Amount, Argument, Number, is_axis
 
-__all__ = ["Axis"]
-
 _SEQUENCES = (list, tuple, range)
 _PLAIN = (int, float)
 _DATES = "mM"

@@ -32,9 +32,6 @@ from mlsysim.solvers.arguments import Argument, is_axis
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.spread import SpreadColumn
 
-__all__ = ["Grid", "Part", "check_room", "free_memory"]
-
-
 # Bytes per case: about a hundred numbers.
 _CASE = 3000
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from mlsysim.core.errors import ConfigError, ExecutorError, shown
 from mlsysim.core.forms import mapped
 
-__all__ = ["Chosen", "Executors", "Progress", "holding", "reporter", "run_slices"]
-
 I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
 
 Executors: TypeAlias = Executor | Callable[[], Executor]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mlsysim.core.table import Column
 
-__all__ = ["SpreadColumn", "unknown"]
-
 
 def unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     """Return a column of unknown values: NaN for numbers, False for switches, `None` for words."""

@@ -29,8 +29,6 @@ from mlsysim.solvers.arguments import Whole
 from mlsysim.solvers.base import Solver
 from mlsysim.spread import SpreadColumn, unknown
 
-__all__ = ["Sweep", "sweep"]
-
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")
 

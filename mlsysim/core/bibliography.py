@@ -14,8 +14,6 @@ from importlib.resources import files
 
 from mlsysim.core.errors import UnknownEntryError
 
-__all__ = ["PATH", "address", "entries", "entry", "name", "plain"]
-
 PATH = files("mlsysim.core") / "references.bib"
 _ENTRY = re.compile(r"^@\w+\{(\w+),\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ +(\w+) *= \{(.*)\},?$", re.MULTILINE)

@@ -15,8 +15,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlsysim.core.errors import ConfigError, MLSysError, article, shown
 
-__all__ = ["checked_by_numpy", "expects", "methods_checked_by_numpy"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=type)

@@ -36,8 +36,6 @@ from mlsysim.core.provenance import describe, field_words
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Entry, Source
 
-__all__ = ["Catalog", "Deferred"]
-
 Row = TypeVar("Row", bound=Record)
 
 

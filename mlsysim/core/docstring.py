@@ -21,8 +21,6 @@ from typing import Any
 
 from mlsysim.core.errors import MLSysError
 
-__all__ = ["Documentation", "Symbol", "read_docstring", "read_source"]
-
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _ITEM = re.compile(r"^(\w+) : \[([^\]]*)\]$")
 _SYMBOL = re.compile(r"^\$([^$]+)\$,?\s*")

@@ -19,17 +19,6 @@ from mlsysim.core.recording import Input, Recorded
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, base_unit
 
-__all__ = [
-    "contents",
-    "mapped",
-    "plain_form",
-    "recorded",
-    "recorded_form",
-    "replaced",
-    "stacked_form",
-    "structure",
-]
-
 R = TypeVar("R")
 _PRIVATE = (Source, Mapping, frozenset)
 

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 from mlsysim.core import bibliography
 from mlsysim.core.docstring import Documentation, read_docstring
 
-__all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
-
 _KEY = re.compile(r"@(\w+)")
 """The key of a publication in the bibliography, as docstrings cite it."""
 

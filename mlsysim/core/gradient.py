@@ -15,8 +15,6 @@ from typing import Any
 
 from mlsysim.core.recording import Input, Recorded, value_of
 
-__all__ = ["Slope", "slopes"]
-
 
 @dataclass(eq=False)
 class Slope:

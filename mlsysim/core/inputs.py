@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Self
 from mlsysim.core.fields import Record, derived
 from mlsysim.core.forms import plain_form, recorded, recorded_form, replaced, stacked_form
 
-__all__ = ["Inputs", "Varying", "default"]
-
 
 class Varying:
     """Placeholder for a number that differs between rows, while a sweep chooses constants.

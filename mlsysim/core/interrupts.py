@@ -11,8 +11,6 @@ import signal
 import sys
 from typing import Any
 
-__all__ = ["raise_as_usual"]
-
 _STATUS = 130
 
 

@@ -16,30 +16,6 @@ from typing import Any, TypeAlias
 
 from mlsysim.core.recording import Recorded, applied, value_of
 
-__all__ = [
-    "Value",
-    "ceil",
-    "erf",
-    "exp",
-    "expm1",
-    "first_known",
-    "floor",
-    "gcd",
-    "is_known",
-    "is_unknown",
-    "is_zero",
-    "log",
-    "log2",
-    "maximum",
-    "minimum",
-    "sqrt",
-    "tabulated",
-    "vectorized",
-    "when",
-    "where",
-    "zero_like",
-]
-
 Value: TypeAlias = Any
 """What a formula takes and returns: a float, an array, a quantity or a recorded number."""
 

@@ -11,8 +11,6 @@ from mlsysim.core.fields import Record
 from mlsysim.core.formula import Formula
 from mlsysim.core.types import PRECISIONS, Entry, Source
 
-__all__ = ["citations", "cited", "cited_works", "describe", "escaped", "field_words", "linked"]
-
 _SPELLED = {
     "ffn": "FFN",
     "kv": "KV",

@@ -20,8 +20,6 @@ from typing import Any
 
 from mlsysim.core.formula import Formula, formula_of
 
-__all__ = ["Input", "Recorded", "applied", "value_of", "watching"]
-
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 """Frames of their own in Python 3.11, which later versions run inside the function (PEP 709). Here
 their variables always count as those of the function, so names do not depend on the version."""

@@ -17,8 +17,6 @@ from mlsysim.core.units import format_number
 if TYPE_CHECKING:
     from mlsysim.core.derivation import Derivation
 
-__all__ = ["InUnit", "Result", "plain", "records"]
-
 
 class PlainNumber(float):
     """A number with a `magnitude`, because energies in kWh were quantities in the first edition."""

@@ -20,8 +20,6 @@ from mlsysim.core.provenance import escaped, linked
 from mlsysim.core.types import Source
 from mlsysim.core.units import Q_, format_number, has_dimension, si_factor, unit
 
-__all__ = ["Column", "Table"]
-
 _SHOWN_ROWS = 20
 
 

@@ -9,8 +9,6 @@ from mlsysim.core.numeric import Value
 from mlsysim.core.types import TransformerModel
 from mlsysim.solvers.base import Rule
 
-__all__ = ["within_context"]
-
 
 def within_context(tokens: Callable[[Any], Value], what: str) -> Rule[Any]:
     """Return the rule that a sequence fits into the positions of the model.

@@ -11,8 +11,6 @@ from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
 from mlsysim.registry.operations import PowerDraw, power_draw_for
 
-__all__ = ["DeviceInputs", "memory_account"]
-
 
 class DeviceInputs(Inputs):
     """Inputs of a question about devices that compute and draw power."""

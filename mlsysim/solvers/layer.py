@@ -14,16 +14,6 @@ from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts, FeedForwardKind, LayerGroup
 from mlsysim.solvers.work import mean_over, mean_over_attention, sum_of
 
-__all__ = [
-    "Device",
-    "Forward",
-    "Products",
-    "Routed",
-    "beside_exchange",
-    "forward",
-    "head",
-]
-
 
 @dataclass(frozen=True)
 class Device:

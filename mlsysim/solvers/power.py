@@ -8,8 +8,6 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_known, maximum, minimum, where
 from mlsysim.solvers.device import DeviceInputs
 
-__all__ = ["drawn_power", "flops_share", "rate_within_peak", "within_peak"]
-
 
 def flops_share(
     i: DeviceInputs, flops: Value, wide_flops: Value, time: Value, devices: Value

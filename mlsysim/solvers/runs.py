@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["LayerRun", "layer_runs", "layers_within"]
-
 
 class LayerRun(NamedTuple):
     """Consecutive layers of one group."""

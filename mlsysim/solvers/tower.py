@@ -14,8 +14,6 @@ from mlsysim.core.types import VisionTower
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.layer import Device, Products
 
-__all__ = ["IMAGE_RULES", "tower_flops", "tower_of", "tower_pass", "tower_traffic"]
-
 
 class _Sees(Protocol):
     """Inputs of a question about sequences with images."""

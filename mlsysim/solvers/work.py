@@ -15,31 +15,6 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.types.attention import AttentionKind, CacheBytes
 
-__all__ = [
-    "LayerAdapters",
-    "TokenFlops",
-    "by_blocks",
-    "cache_bytes",
-    "decode_score_flops",
-    "expansion_parameters",
-    "expert_bytes",
-    "expert_parameters",
-    "group_bandwidth",
-    "kv_cache",
-    "layer_adapters",
-    "mean_over",
-    "mean_over_attention",
-    "mtp_flops",
-    "stated_bytes",
-    "stored_bytes",
-    "stored_weights",
-    "sum_of",
-    "sum_over",
-    "token_flops",
-    "tower_parameters",
-    "weights_read",
-]
-
 
 @dataclass(frozen=True)
 class TokenFlops:

@@ -12,22 +12,6 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, derived, number, record, require
 from mlsysim.core.numeric import Value, minimum, when, where, zero_like
 
-__all__ = [
-    "Attention",
-    "AttentionKind",
-    "Cache",
-    "CacheBytes",
-    "Chunks",
-    "LatentAttention",
-    "LinearAttention",
-    "Matrix",
-    "Projection",
-    "Reach",
-    "SlidingWindow",
-    "TopKeys",
-    "unchecked",
-]
-
 R = TypeVar("R", bound=Record)
 
 

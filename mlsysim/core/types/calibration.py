@@ -14,8 +14,6 @@ from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
 
-__all__ = ["UNSEEN_BAND", "Basis", "Calibration", "Covered", "Machine", "Software"]
-
 Basis: TypeAlias = Literal["family", "unseen"]
 """Which band applies: that of runs like the measured ones, or that of an unmeasured system."""
 UNSEEN_BAND = (0.802, 1.349)

@@ -12,17 +12,6 @@ from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = [
-    "STATE_EFFICIENCY",
-    "Banded",
-    "LinkCalibration",
-    "NetworkCalibration",
-    "PowerCalibration",
-    "ProductCalibration",
-    "Rates",
-    "traffic_in",
-]
-
 STATE_EFFICIENCY = 0.0157
 """Share of the 16-bit peak rate that scans of states reach, on any machine."""
 

@@ -10,8 +10,6 @@ from mlsysim.core.types.precision import PRECISIONS, find_precision
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
-__all__ = ["GENERATIONS", "Accelerator", "Compute", "Generation", "Memory"]
-
 Generation = Literal[
     "volta",
     "turing",

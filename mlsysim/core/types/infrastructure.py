@@ -9,8 +9,6 @@ from mlsysim.core.fields import number, quantity, record, require
 from mlsysim.core.types.source import Entry
 from mlsysim.core.units import Quantity
 
-__all__ = ["Datacenter", "GridProfile", "Rack"]
-
 
 @record
 class GridProfile(Entry):

@@ -20,21 +20,6 @@ from mlsysim.core.types.attention import (
     unchecked,
 )
 
-__all__ = [
-    "Experts",
-    "FeedForward",
-    "FeedForwardKind",
-    "LayerGroup",
-    "Layers",
-    "as_block",
-    "attention_layers",
-    "check_groups",
-    "grouped",
-    "placed",
-    "routes",
-    "single_expert",
-]
-
 
 @record
 class FeedForward(Record):

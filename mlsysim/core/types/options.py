@@ -8,21 +8,6 @@ from itertools import combinations
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = [
-    "ATTENTION",
-    "CP_KINDS",
-    "LOSSES",
-    "OPTIMIZERS",
-    "RECOMPUTE",
-    "SCHEDULES",
-    "AttentionKernel",
-    "ContextExchange",
-    "Loss",
-    "Optimizer",
-    "Recompute",
-    "Schedule",
-]
-
 
 @record
 class Schedule(Record):

@@ -10,8 +10,6 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import ReadOnlyMapping, Record, number, quantity, record
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["FILE_FORMATS", "PRECISIONS", "Formats", "Precision", "find_precision"]
-
 
 @record
 class Precision(Record):

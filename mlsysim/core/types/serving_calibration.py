@@ -9,8 +9,6 @@ from mlsysim.core.fields import constant, number, record, require
 from mlsysim.core.types.fitted import STATE_EFFICIENCY, Banded, Rates
 from mlsysim.core.units import Quantity
 
-__all__ = ["ServingCalibration"]
-
 
 @record
 class ServingCalibration(Banded, Rates):

@@ -12,8 +12,6 @@ from mlsysim.core import bibliography
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, field_of, record, require
 
-__all__ = ["Entry", "Source", "cite"]
-
 _ADDRESS = re.compile(r"https?://[^\s<>\"\x00-\x1f]+")
 
 

@@ -12,16 +12,6 @@ from mlsysim.core.types.hardware import Accelerator
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
 
-__all__ = [
-    "COMMITMENTS",
-    "Commitment",
-    "DeploymentTier",
-    "Fleet",
-    "NetworkFabric",
-    "Node",
-    "RentalOffer",
-]
-
 Commitment = Literal["on demand", "spot", "block", "1 year", "3 years"]
 """Term of a rental. A block is a reservation of days or weeks, paid in advance."""
 COMMITMENTS: tuple[Commitment, ...] = get_args(Commitment)

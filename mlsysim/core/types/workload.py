@@ -33,14 +33,6 @@ from mlsysim.core.types.precision import Formats, find_precision
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Q_, Quantity, fixed, format_number
 
-__all__ = [
-    "FixedShapeModel",
-    "MoETransformerModel",
-    "TransformerModel",
-    "VisionTower",
-    "Workload",
-]
-
 _TOLERANCE = 0.02
 """Share by which stated parameters may differ from those of the shape's matrices. Biases, norms,
 positions, routers and rounding stay below 1.4% in every row of the registry."""

@@ -42,8 +42,6 @@ from mlsysim.solvers.arguments import (
 )
 from mlsysim.solvers.device import DeviceInputs
 
-__all__ = ["TrainingArguments", "TrainingInputs"]
-
 Size = TypeVar("Size")
 """Type of a lever that is a number: one of them, or several to choose from."""
 Word = TypeVar("Word")

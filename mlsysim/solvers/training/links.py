@@ -14,18 +14,6 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.work import Work
 from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention, sum_of
 
-__all__ = [
-    "DeviceLinks",
-    "all_reduces",
-    "context_memory",
-    "context_times",
-    "exchange_time",
-    "shard_time",
-    "stage_transfer_time",
-    "step_exchanges",
-    "tensor_all_reduce_time",
-]
-
 
 @dataclass(frozen=True)
 class _Link:

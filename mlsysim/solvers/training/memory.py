@@ -17,8 +17,6 @@ from mlsysim.solvers.training.stages import arranged
 from mlsysim.solvers.training.work import Work, recomputed_share
 from mlsysim.solvers.work import expert_parameters, sum_of, sum_over, tower_parameters
 
-__all__ = ["DeviceMemory", "training_memory", "usable_memory"]
-
 
 class DeviceMemory(NamedTuple):
     """Memory of one device, by purpose."""

@@ -47,8 +47,6 @@ from mlsysim.solvers.training.work import (
 )
 from mlsysim.solvers.work import by_blocks, mean_over, mean_over_attention, sum_of
 
-__all__ = ["operator_step"]
-
 
 def operator_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training, operator by operator."""

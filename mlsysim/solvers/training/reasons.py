@@ -19,8 +19,6 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory, usable_memory
 from mlsysim.solvers.training.work import training_work
 
-__all__ = ["choice_of", "fitted_elsewhere", "outside", "reasons", "unlike_own_runs"]
-
 _OF_16_BITS = ("fp16", "bf16")
 """Formats with the same rates: a run in one of them covers both."""
 _NETWORKS = {"dense": "trained a dense model", "experts": "trained a mixture of experts"}

@@ -15,15 +15,6 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import DeviceMemory, usable_memory
 from mlsysim.solvers.training.work import Work
 
-__all__ = [
-    "Communication",
-    "DeviceStep",
-    "DistributedResult",
-    "Parallelism",
-    "StepTimes",
-    "result_fields",
-]
-
 
 @record
 class DeviceStep(Result):

@@ -10,8 +10,6 @@ from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.stages import stage_layout
 
-__all__ = ["RULES"]
-
 
 def _model_parallel(i: TrainingInputs) -> Value:
     return i.tp_size * i.pp_size * i.cp_size

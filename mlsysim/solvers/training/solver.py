@@ -22,8 +22,6 @@ from mlsysim.solvers.training.result import DeviceStep, DistributedResult, Paral
 from mlsysim.solvers.training.rules import RULES
 from mlsysim.solvers.training.textbook import textbook_step
 
-__all__ = ["DistributedSolver"]
-
 TRAINING_PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 

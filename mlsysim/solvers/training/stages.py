@@ -12,8 +12,6 @@ from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.runs import LayerRun, layer_runs, layers_within
 from mlsysim.solvers.training.inputs import TrainingInputs
 
-__all__ = ["Arrangement", "Between", "Layout", "arranged", "stage_layout"]
-
 
 @dataclass(frozen=True)
 class Layout:

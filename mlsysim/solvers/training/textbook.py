@@ -21,8 +21,6 @@ from mlsysim.solvers.training.memory import training_memory
 from mlsysim.solvers.training.result import Communication, StepTimes, result_fields
 from mlsysim.solvers.training.work import bubble_time, in_mean_layer, training_work
 
-__all__ = ["textbook_step"]
-
 
 def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     """Time one step of distributed training in which nothing overlaps."""

@@ -24,17 +24,6 @@ from mlsysim.solvers.work import (
     token_flops,
 )
 
-__all__ = [
-    "Work",
-    "bubble_time",
-    "in_mean_layer",
-    "in_share",
-    "orthogonalization",
-    "recomputed_share",
-    "tower_passes",
-    "training_work",
-]
-
 
 def recomputed_share(i: TrainingInputs, layers: Value) -> Value:
     """Return the share of a stage's layers to which recomputation applies."""
