@@ -106,26 +106,6 @@ def test_training_takes_the_constants_of_the_device_and_the_band_of_unseen_syste
     assert result.band == ("unseen" if result.step_latency_low is not None else "")
 
 
-LEVERS = {
-    "zero_stage": [0, 1, 2, 3],
-    "precision": ["fp16", "bf16", "fp8"],
-    "seq_len": [1024, 8192, 131_072],
-    "attention": ["fused", "unfused"],
-    "tp_size": [1, 8],
-    "gradient_overlap": [0.0, 1.0],
-    "recompute": ["none", "selective", "full"],
-}
-
-
-@pytest.mark.parametrize("lever", LEVERS)
-def test_no_lever_changes_the_machine_or_the_software(lever):
-    names = {
-        train(Hardware.H100, **{"tp_size": 8, lever: value}).calibration.split(" (")[0]
-        for value in LEVERS[lever]
-    }
-    assert names == {calibration_for(Hardware.H100).name}
-
-
 def test_a_named_calibration_brings_the_band_of_its_families():
     named = train(Hardware.H100, calibration=Calibrations.H100_Megatron)
     usual = train(Hardware.H100)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mlsysim import (
     Q_,
-    DistributedModel,
     DistributedSolver,
     Models,
     Systems,
@@ -79,12 +78,6 @@ def test_compute_by_hand():
     assert seconds(r.compute_latency) == pytest.approx(flops / (256 * 989.4e12 * 0.5), rel=1e-12)
 
 
-def test_both_names_and_both_ways_to_call():
-    assert DistributedModel is DistributedSolver
-    arguments = {"fleet": fleet_of(32), **REFERENCE}
-    assert dict(DistributedSolver().solve(**arguments)) == dict(solve())
-
-
 # What must always hold
 
 
@@ -126,15 +119,6 @@ def test_a_faster_network_never_slows_the_step(slow, fast, tp, pp):
     assert steps[0].compute_latency == steps[1].compute_latency
 
 
-def test_the_bubble_vanishes_as_microbatches_grow():
-    shares = [solve(batch_size=2**16, microbatch_count=2**k).bubble_fraction for k in range(13)]
-    assert shares == sorted(shares, reverse=True)
-    assert shares[0] == pytest.approx(3 / 4)
-    assert shares[-1] < 1e-3
-    last = solve(batch_size=2**16, microbatch_count=2**12)
-    assert seconds(last.pipeline_bubble_latency) < 1e-3 * seconds(last.compute_latency)
-
-
 def test_virtual_stages_divide_the_bubble_and_cost_transfers():
     plain, chunked = solve(), solve(virtual_stages=4)
     assert plain.bubble_fraction == pytest.approx(3 / 19)
@@ -142,20 +126,6 @@ def test_virtual_stages_divide_the_bubble_and_cost_transfers():
     ratio = chunked.pp_communication_latency / plain.pp_communication_latency
     assert ratio.to("").magnitude == pytest.approx(4)
     assert chunked.activation_memory > plain.activation_memory
-
-
-@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 1), (1, 4), (8, 4), (8, 16)])
-def test_gradients_of_a_device_are_its_share_of_the_model(tp, pp):
-    r = solve(tp_size=tp, pp_size=pp)
-    model = Models.Llama3_70B
-    # The first stage and the last hold an embedding table each beside their layers.
-    table = 2 * model.vocab_size * model.hidden_dim
-    whole = 2 * model.parameters.to("param").magnitude
-    share = ((whole - 2 * table) / pp + (2 if pp == 1 else 1) * table) / tp
-    assert r.gradient_memory.to("byte").magnitude == pytest.approx(share, rel=2e-4)
-    assert r.weights_memory == r.gradient_memory
-    states = r.weights_memory + r.gradient_memory + r.optimizer_memory
-    assert states.to("byte").magnitude == pytest.approx(8 * share, rel=2e-4)
 
 
 def test_one_device_communicates_nothing():

@@ -103,15 +103,6 @@ def test_the_pipeline_sweep(solver):
     assert any("0.125" in reason for reason in table[2, 16].reasons)
 
 
-@pytest.mark.parametrize(
-    ("tp", "pp", "count"), [(1, 1, 1), (2, 1, 1), (1, 4, 16), (2, 4, 16), (8, 4, 16)]
-)
-def test_configurations(solver, tp, pp, count):
-    r = solve(solver, tp_size=tp, pp_size=pp, microbatch_count=count)
-    sizes = r["parallelism"]
-    assert sizes["dp"] * sizes["tp"] * sizes["pp"] == CLUSTER.total_accelerators
-
-
 def test_sizes_that_do_not_tile_are_a_value_error(solver):
     with pytest.raises(ValueError, match="does not divide the fleet's 256 devices"):
         solve(solver, tp_size=3)

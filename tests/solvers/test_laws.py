@@ -31,6 +31,14 @@ ONE_A100 = {
     "fleet": standalone_fleet(Hardware.A100),
     "batch_size": 1,
 }
+# One device with all of the tokens would read each expert once.
+FEW_TOKENS = {
+    "model": Models.DeepSeek_V3,
+    "fleet": Systems.Clusters.Research_256,
+    "batch_size": 256,
+    "seq_len": 128,
+    "ep_size": 64,
+}
 B300 = {"model": LLAMA, "hardware": Hardware.B300, "precision": "int8"}
 
 
@@ -111,6 +119,7 @@ def test_a_server_uses_no_more_than_there_is(load):
 @some
 @given(call=steps(), rank=st.sampled_from((None, 1, 64)))
 @example(call=ONE_A100 | {"seq_len": 1}, rank=8)
+@example(call=FEW_TOKENS, rank=None)
 def test_a_step_uses_no_more_than_there_is(call, rank):
     r = solved(DistributedSolver, call | {"lora_rank": rank})
     assume(r is not None)

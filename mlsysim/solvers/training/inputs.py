@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Generic, TypedDict, TypeVar
 
+from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, first_known, is_known, minimum, where
@@ -318,6 +319,11 @@ class TrainingInputs(DeviceInputs):
     def swap_size(self) -> Value:
         """Devices that swap positions for heads: all or some that share a sequence, or one."""
         return where(self.cp_kind.by_heads > 0, self.cp_size, self.ulysses_size)
+
+    @property
+    def expert_span(self) -> Value:
+        """Nodes over which experts are distributed."""
+        return self.ep_size / f.local_ranks(self.ep_size, self.fleet.node.accelerators_per_node)
 
     @derived
     def gemm_efficiency(self) -> Value:

@@ -232,8 +232,8 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     Tokens go out and come back, forward and backward, and once more if layers are recomputed.
     Dispatched tokens may be in a narrower format; results are summed and keep their width.
     """
-    near = f.local_ranks(i.ep_size, i.fleet.node.accelerators_per_node)
-    nodes = i.ep_size / near
+    nodes = i.expert_span
+    near = i.ep_size / nodes
     # With a limit on nodes, a token is sent to each of them once.
     limited = is_known(i.expert_nodes)
     by_node = where(limited, 1, copies_per_node) > 0

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
-from mlsysim.core.numeric import Value, first_known, gcd, is_known, is_unknown, maximum, where
+from mlsysim.core.numeric import Value, first_known, is_unknown, maximum, where
 from mlsysim.solvers.base import Rule
 from mlsysim.solvers.context import within_context
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.training.stages import stage_layout
+from mlsysim.solvers.training.stages import stage_layout, stated_stages, unstated_layers
 
 
 def _model_parallel(i: TrainingInputs) -> Value:
     return i.tp_size * i.pp_size * i.cp_size
-
-
-def _stage_layers_given(i: TrainingInputs) -> Value:
-    """Return how many of the two end stages have a stated number of layers."""
-    ends = (i.first_stage_layers, i.last_stage_layers)
-    return where(is_known(ends[0]), 1, 0) + where(is_known(ends[1]), 1, 0)
-
-
-def _layers_left(i: TrainingInputs) -> Value:
-    """Return the number of layers left for the stages between."""
-    return (
-        i.model.layers - first_known(i.first_stage_layers, 0) - first_known(i.last_stage_layers, 0)
-    )
 
 
 def _replicas(i: TrainingInputs) -> Value:
@@ -38,10 +25,6 @@ def _shard_size(i: TrainingInputs) -> Value:
 
 def _divides_either_way(a: Value, b: Value) -> Value:
     return (a % b == 0) | (b % a == 0)
-
-
-def _expert_nodes(i: TrainingInputs) -> Value:
-    return i.ep_size / gcd(i.ep_size, i.fleet.node.accelerators_per_node)
 
 
 def _repeats(i: TrainingInputs) -> Value:
@@ -165,11 +148,11 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         "first_stage_layers",
         # Every layer is on a stage, and each stage in the middle has at least one per chunk.
         lambda i: (
-            (_stage_layers_given(i) == 0)
+            (stated_stages(i) == 0)
             | where(
-                i.pp_size > _stage_layers_given(i),
-                _layers_left(i) >= (i.pp_size - _stage_layers_given(i)) * i.virtual_stages,
-                (_layers_left(i) == 0) & (i.pp_size > 1),
+                i.pp_size > stated_stages(i),
+                unstated_layers(i) >= (i.pp_size - stated_stages(i)) * i.virtual_stages,
+                (unstated_layers(i) == 0) & (i.pp_size > 1),
             )
         ),
         lambda i: (
@@ -305,13 +288,13 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
     Rule(
         "expert_nodes",
         lambda i: (
-            i.model.experts_per_token * _expert_nodes(i)
-            <= first_known(i.expert_nodes, _expert_nodes(i)) * i.model.experts
+            i.model.experts_per_token * i.expert_span
+            <= first_known(i.expert_nodes, i.expert_span) * i.model.experts
         ),
         lambda i: (
             f"expert_nodes = {i.expert_nodes} nodes have fewer than the "
             f"{i.model.experts_per_token} experts that a token visits, of {i.model.experts} on "
-            f"{_expert_nodes(i):g} nodes: raise expert_nodes"
+            f"{i.expert_span:g} nodes: raise expert_nodes"
         ),
         ParallelismError,
     ),

@@ -22,15 +22,26 @@ class Layout:
     last: Value
 
 
+def stated_stages(i: TrainingInputs) -> Value:
+    """Return how many of the two end stages have a stated number of layers."""
+    ends = (i.first_stage_layers, i.last_stage_layers)
+    return where(is_known(ends[0]), 1, 0) + where(is_known(ends[1]), 1, 0)
+
+
+def unstated_layers(i: TrainingInputs) -> Value:
+    """Return the layers that the stages without a stated number share."""
+    first, last = i.first_stage_layers, i.last_stage_layers
+    return i.model.layers - first_known(first, 0) - first_known(last, 0)
+
+
 def stage_layout(i: TrainingInputs) -> Layout:
     """Return the layers of the stages: as stated for the end stages, and equal otherwise.
 
     If layers do not divide, the last stage has fewer, and then the first.
     """
     first, last, v = i.first_stage_layers, i.last_stage_layers, i.virtual_stages
-    stated = where(is_known(first), 1, 0) + where(is_known(last), 1, 0)
+    stated, rest = stated_stages(i), unstated_layers(i)
     others = maximum(1, i.pp_size - stated)
-    rest = i.model.layers - first_known(first, 0) - first_known(last, 0)
     longest = f.layers_per_stage(rest, others, v)
     spare = others * longest - rest
     last = first_known(last, f.end_layers(longest, v, spare))
