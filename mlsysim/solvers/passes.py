@@ -29,9 +29,9 @@ from mlsysim.registry.conventions import TEXTBOOK_EFFICIENCY, Efficiency
 from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Model, Solver, check_one_model
 from mlsysim.solvers.context import within_context
+from mlsysim.solvers.device import drawn_power, flops_share, within_peak
 from mlsysim.solvers.inference import InferenceInputs, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, Routed, head
-from mlsysim.solvers.power import drawn_power, flops_share, within_peak
 from mlsysim.solvers.tower import IMAGE_RULES, tower_flops, tower_of, tower_pass, tower_traffic
 from mlsysim.solvers.work import by_blocks, kv_cache, stored_weights, token_flops, weights_read
 

@@ -20,13 +20,14 @@ from mlsysim.core.numeric import (
     zero_like,
 )
 from mlsysim.core.types.attention import AttentionKind, Cache, CacheBytes
-from mlsysim.solvers.runs import layer_runs, layers_within
 from mlsysim.solvers.serving.adapters import adapter_bytes, resident_bytes
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import (
     cache_bytes,
     expert_bytes,
     expert_parameters,
+    layer_runs,
+    layers_within,
     stated_bytes,
     stored_weights,
     sum_of,

@@ -20,8 +20,8 @@ from mlsysim.core.numeric import (
     where,
     zero_like,
 )
+from mlsysim.solvers.device import rate_within_peak, within_peak
 from mlsysim.solvers.layer import Device
-from mlsysim.solvers.power import rate_within_peak, within_peak
 from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences, resident_bytes
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.memory import (

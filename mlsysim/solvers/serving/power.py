@@ -6,7 +6,7 @@ import math
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, is_zero, maximum, where, zero_like
-from mlsysim.solvers.power import drawn_power, flops_share
+from mlsysim.solvers.device import drawn_power, flops_share
 from mlsysim.solvers.serving.adapters import adapter_parameters
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.passes import new_tokens

@@ -21,8 +21,8 @@ from mlsysim.core.numeric import (
     where,
     zero_like,
 )
+from mlsysim.solvers.device import drawn_power
 from mlsysim.solvers.layer import Device
-from mlsysim.solvers.power import drawn_power
 from mlsysim.solvers.serving.memory import loading_time, pass_budget
 from mlsysim.solvers.serving.operators import (
     ClosedLoop,

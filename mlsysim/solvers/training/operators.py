@@ -20,8 +20,8 @@ from mlsysim.core.numeric import (
 )
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
+from mlsysim.solvers.device import flops_share, within_peak
 from mlsysim.solvers.layer import Device, Routed, attention_time, forward, head, product
-from mlsysim.solvers.power import flops_share, within_peak
 from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import (

@@ -10,7 +10,7 @@ from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.numeric import Value, floor, where
 from mlsysim.core.result import Result
 from mlsysim.core.units import Quantity
-from mlsysim.solvers.power import drawn_power
+from mlsysim.solvers.device import drawn_power
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import DeviceMemory, usable_memory
 from mlsysim.solvers.training.work import Work

@@ -9,8 +9,8 @@ from math import ceil
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, is_known, maximum, minimum, tabulated, where
 from mlsysim.core.types.layers import LayerGroup
-from mlsysim.solvers.runs import LayerRun, layer_runs, layers_within
 from mlsysim.solvers.training.inputs import TrainingInputs
+from mlsysim.solvers.work import LayerRun, layer_runs, layers_within
 
 
 @dataclass(frozen=True)
