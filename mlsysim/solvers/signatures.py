@@ -101,14 +101,7 @@ def given_to(
 ) -> dict[str, Any]:
     """Return all arguments of a call, with the defaults of those that are left out.
 
-    Parameters
-    ----------
-    signature
-        The composed signature of the function.
-    own
-        The values of its own arguments, such as its `locals()`.
-    shared
-        The values of shared arguments.
+    `own` are the values of the function's own arguments, such as its `locals()`.
 
     Raises
     ------

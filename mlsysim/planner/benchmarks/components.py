@@ -17,7 +17,7 @@ from mlsysim.planner.sensitivities.questions import Place, Question, question_of
 from mlsysim.solvers import OpenLoopResult, ServingResult
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import engine_of, with_prefixes
-from mlsysim.solvers.traffic.steady import in_flight, passes_of, requests_of, turnover_of
+from mlsysim.solvers.traffic.steady import requests_of, steady_state, turnover_of
 
 __all__ = ["FAR", "Component", "components_of", "needed_factor"]
 
@@ -128,18 +128,17 @@ def _open_passes(result: OpenLoopResult, question: Question) -> _Passes:
     engine = with_prefixes(engine_of(i), i.but(**known))
     requests = requests_of(i)
     turnover = turnover_of(engine, requests)
-    inside = in_flight(engine, requests, turnover)
-    busy = passes_of(engine, requests, turnover, inside).busy
+    state = steady_state(engine, requests, turnover)
     recorded: Any = question.inputs.recorded().but(**known)
     prompt = with_prefixes(engine, recorded)
     flight = min(max(float(result["requests_in_flight"]), 1.0), float(result.places))
     length = f.length_in_flight(i.answer, i.output_variation)
     decode = serve_operators(recorded.but(batch_size=flight, output_len=length))["decode_latency"]
     decode = plain(result["decode_latency"]) / plain(decode) * decode
-    joined = engine.own_time(inside.saving) / engine.alone * prompt.alone
+    joined = engine.own_time(state.saving) / engine.alone * prompt.alone
     if i.answer > 1:
         joined = joined + engine.chunks * decode
-    return _Passes((1 - busy) * prompt.alone + busy * joined, decode)
+    return _Passes((1 - state.busy) * prompt.alone + state.busy * joined, decode)
 
 
 def _first(

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, maximum, minimum, where, zero_like
+from mlsysim.core.numeric import Value, where, zero_like
 from mlsysim.core.types import ServingCalibration
+from mlsysim.solvers.traffic.engine import interpolated
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["LAW", "LOADS", "SIMULATED", "edges_of", "law_edges", "outside", "simulated"]
@@ -76,33 +77,21 @@ def _compared(i: OpenLoopInputs, prompt_steps: Value) -> dict[str, Value]:
 
 
 def edges_of(
-    found: dict[str, Any],
-    growth: dict[str, Value],
-    calibration: ServingCalibration,
-    edge: str,
+    times: dict[str, Any], growth: dict[str, Value], calibration: ServingCalibration, edge: str
 ) -> dict[str, Value]:
     """Return one edge, ``"low"`` or ``"high"``, of the band of every time.
 
-    Parameters
-    ----------
-    found
-        The times and the utilization.
-    growth
-        By time, how much the queue adds to the error of the pass times.
-    calibration
-        Constants with the bands of a closed loop.
-    edge
-        Which edge.
+    The queue multiplies the error of the pass times, which is that of a closed loop, by `growth`.
     """
     token = getattr(calibration, f"itl_band_{edge}")
     prompt = getattr(calibration, f"ttft_band_{edge}")
-    first = found["ttft_mean"] / found["e2e_mean"]
+    first = times["ttft_mean"] / times["e2e_mean"]
     passes = {"ttft": prompt, "tpot": token, "e2e": first * prompt + (1 - first) * token}
     return {
         f"{name}_{edge}": f.joint_edge(
-            found[name],
+            times[name],
             passes[name.partition("_")[0]] * growth[name],
-            law_edges(name, found["utilization"])[edge == "high"],
+            law_edges(name, times["utilization"])[edge == "high"],
         )
         for name in LAW
     }
@@ -110,14 +99,5 @@ def edges_of(
 
 def law_edges(name: str, load: Value) -> tuple[Value, Value]:
     """Return the band of simulated over predicted times of the queueing model at a utilization."""
-    low, high = LAW[name]
-    return _interpolated(low, load), _interpolated(high, load)
-
-
-def _interpolated(edges: tuple[float, ...], load: Value) -> Value:
-    """Return an edge at a utilization, which is constant beyond the first and the last row."""
-    value: Value = edges[0]
-    for k in range(1, len(LOADS)):
-        part = (load - LOADS[k - 1]) / (LOADS[k] - LOADS[k - 1])
-        value = value + (edges[k] - edges[k - 1]) * maximum(0, minimum(part, 1))
-    return value
+    low, high = (interpolated(LOADS, edges, load) for edges in LAW[name])
+    return low, high

@@ -130,31 +130,17 @@ class Engine(_PromptTimes):
         return time + (maximum(prompts / self.prompts[-1], 1) - 1) * self.reads[-1]
 
     def added_time(self, prompts: Value, saving: Value) -> Value:
-        """Return the time that prompts add to a pass that decodes.
+        """Return the time that prompts, on all ranks and stages, add to a pass that decodes.
 
-        Parameters
-        ----------
-        prompts
-            Prompts in the pass, on all ranks and stages. A pass reads a chunk of long ones.
-        saving
-            Time that they save because they share the pass.
+        They save time because they share the pass. A pass reads a chunk of long prompts.
         """
         chunks = self.chunks
         time = self.prefill_time(prompts * chunks) / chunks
         return time - minimum(time, saving * minimum(1, prompts * chunks))
 
     def mean_prompt_time(self, prompts: Value, saving: Value) -> Value:
-        """Return the time that each prompt adds to passes, for a random number with this mean.
-
-        Parameters
-        ----------
-        prompts
-            Mean number of prompts per pass, on all ranks and stages.
-        saving
-            Time that they save because they share a pass.
-        """
-        together = f.prompts_if_any(prompts * self.chunks)
-        together = maximum(together, self.aligned)
+        """Return the time that each of a random number of prompts with this mean adds to a pass."""
+        together = maximum(f.prompts_if_any(prompts * self.chunks), self.aligned)
         time = self.prefill_time(together) / together
         return time - minimum(time, saving * self.chunks / together)
 

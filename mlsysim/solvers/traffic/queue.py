@@ -16,13 +16,9 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.traffic.steady import (
     Requests,
     Turnover,
-    first_token,
-    in_flight,
-    next_tokens,
-    passes_of,
     percentiles,
-    place_queue,
     requests_of,
+    steady_state,
     turnover_of,
 )
 
@@ -144,20 +140,14 @@ def _queue(engine: Engine, requests: Requests, turnover: Turnover) -> dict[str, 
     stable = utilization < 1
     # Without a steady state, times are computed at half of the capacity and then dropped.
     steady = replace(requests, rate=where(stable, requests.rate, capacity / 2))
-    inside = in_flight(engine, steady, turnover)
-    passes = passes_of(engine, steady, turnover, inside)
-    first = first_token(engine, steady, turnover, inside, passes)
-    places = place_queue(engine, steady, turnover, inside, passes)
-    tokens = next_tokens(engine, steady, turnover, inside, passes)
-    times = percentiles(engine, steady, first, tokens, places)
-    running = minimum(inside.running, engine.places)
+    state = steady_state(engine, steady, turnover)
+    times = percentiles(state)
+    running = minimum(state.running, engine.places)
     drawn = interpolated(engine.sizes, engine.powers, running)
     # Without requests, a device draws what an idle one does that a program occupies.
-    drawn = engine.idle_power + passes.busy * (drawn - engine.idle_power)
+    drawn = engine.idle_power + state.busy * (drawn - engine.idle_power)
     found = times | {
         "requests_in_flight": steady.rate * times["e2e_mean"],
-        "waiting_probability": places.waiting,
-        "place_wait": places.waiting * places.wait,
         "decode_latency": interpolated(engine.sizes, engine.decodes, running),
     }
     answer = {

@@ -40,80 +40,71 @@ class OpenLoopResult(Result):
     queueing model on random systems, compared with `mlsysim.traffic.simulate`. Bands are `None` if
     no such run is known, or if the load is `outside` these systems. Upper bounds are also `None` if
     the engine could not keep up with passes as slow as the band allows.
+
+    Attributes
+    ----------
+    ttft_mean_low, ttft_p50_low, ttft_p90_low, ttft_p99_low : Quantity or None
+        Lower bounds of the bands around the time to first token.
+    ttft_mean_high, ttft_p50_high, ttft_p90_high, ttft_p99_high : Quantity or None
+        Upper bounds of the bands around the time to first token.
+    tpot_mean_low, tpot_p50_low, tpot_p90_low, tpot_p99_low : Quantity or None
+        Lower bounds of the bands around the time per output token.
+    tpot_mean_high, tpot_p50_high, tpot_p90_high, tpot_p99_high : Quantity or None
+        Upper bounds of the bands around the time per output token.
+    e2e_mean_low, e2e_p50_low, e2e_p90_low, e2e_p99_low : Quantity or None
+        Lower bounds of the bands around the whole time.
+    e2e_mean_high, e2e_p50_high, e2e_p90_high, e2e_p99_high : Quantity or None
+        Upper bounds of the bands around the whole time.
     """
 
     ttft_mean: Quantity | None = quantity("ms")
     """Mean time to first token, including all waits in the server."""
     ttft_mean_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `ttft_mean`."""
     ttft_mean_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `ttft_mean`."""
     ttft_p50: Quantity | None = quantity("ms")
     """Median of the time to first token."""
     ttft_p50_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `ttft_p50`."""
     ttft_p50_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `ttft_p50`."""
     ttft_p90: Quantity | None = quantity("ms")
     """Time to first token that one request in ten exceeds."""
     ttft_p90_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `ttft_p90`."""
     ttft_p90_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `ttft_p90`."""
     ttft_p99: Quantity | None = quantity("ms")
     """Time to first token that one request in a hundred exceeds."""
     ttft_p99_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `ttft_p99`."""
     ttft_p99_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `ttft_p99`."""
     tpot_mean: Quantity | None = quantity("ms")
     """Mean time per output token after the first; `None` without decode."""
     tpot_mean_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `tpot_mean`."""
     tpot_mean_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `tpot_mean`."""
     tpot_p50: Quantity | None = quantity("ms")
     """Median over requests of a request's mean time per output token."""
     tpot_p50_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `tpot_p50`."""
     tpot_p50_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `tpot_p50`."""
     tpot_p90: Quantity | None = quantity("ms")
     """Mean time per output token that one request in ten exceeds."""
     tpot_p90_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `tpot_p90`."""
     tpot_p90_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `tpot_p90`."""
     tpot_p99: Quantity | None = quantity("ms")
     """Mean time per output token that one request in a hundred exceeds."""
     tpot_p99_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `tpot_p99`."""
     tpot_p99_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `tpot_p99`."""
     e2e_mean: Quantity | None = quantity("ms")
     """Mean time from a request's arrival to its last token."""
     e2e_mean_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `e2e_mean`."""
     e2e_mean_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `e2e_mean`."""
     e2e_p50: Quantity | None = quantity("ms")
     """Median time from a request's arrival to its last token."""
     e2e_p50_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `e2e_p50`."""
     e2e_p50_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `e2e_p50`."""
     e2e_p90: Quantity | None = quantity("ms")
     """Time from arrival to last token that one request in ten exceeds."""
     e2e_p90_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `e2e_p90`."""
     e2e_p90_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `e2e_p90`."""
     e2e_p99: Quantity | None = quantity("ms")
     """Time from arrival to last token that one request in a hundred exceeds."""
     e2e_p99_low: Quantity | None = quantity("ms")
-    """Lower bound of the band around `e2e_p99`."""
     e2e_p99_high: Quantity | None = quantity("ms")
-    """Upper bound of the band around `e2e_p99`."""
     request_capacity: Quantity = quantity("1/s")
     """Requests per second that the engine can serve."""
     utilization: float = number()

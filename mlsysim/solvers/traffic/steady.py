@@ -14,25 +14,24 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = [
     "PERCENTILES",
-    "FirstToken",
-    "InFlight",
-    "Passes",
-    "PlaceQueue",
     "Requests",
-    "Tokens",
+    "SteadyState",
     "Turnover",
-    "first_token",
-    "in_flight",
-    "next_tokens",
-    "passes_of",
     "percentiles",
-    "place_queue",
     "requests_of",
+    "steady_state",
     "turnover_of",
 ]
 
-
 _SMALL = 1e-6
+_PASS_ROUNDS = 4
+"""Times that the prompts of a pass that never decodes are computed from its time."""
+PERCENTILES = {
+    "p50": (0.5, 0.0),
+    "p90": (0.1, 1.2815515655446004),
+    "p99": (0.01, 2.3263478740408408),
+}
+"""Percentiles: the share of requests beyond each, and its score in a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ class Turnover:
     """Most requests per second."""
 
 
-@dataclass(frozen=True)
-class InFlight:
+@dataclass(frozen=True, kw_only=True)
+class _InFlight:
     """Requests in the engine in a steady state."""
 
     prefill: Value
@@ -88,6 +87,26 @@ class InFlight:
     """Variance over mean of the requests in flight if passes did not depend on their number."""
     load: Value
     """Share of a request's stay that other requests cause."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyState(_InFlight):
+    """An engine that keeps up with its requests: those in flight, and the passes they share."""
+
+    engine: Engine
+    requests: Requests
+    turnover: Turnover
+    step: Value
+    """Time of a pass without prompts."""
+    mean_pass: Value
+    seen_pass: Value
+    """Time of the pass in which a request arrives; long passes have more arrivals."""
+    full_pass: Value
+    """Time that a pass takes for as many prompts as it may."""
+    held: Value
+    """Requests in the engine, including those whose prompts are being prefilled."""
+    busy: Value
+    """Share of the time in which the engine has requests."""
 
 
 def turnover_of(engine: Engine, requests: Requests) -> Turnover:
@@ -125,7 +144,7 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
     return Turnover(steps, savings, tuple(stays), minimum(engine.places / closed, reading))
 
 
-def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFlight:
+def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFlight:
     """Return the requests in flight, whose number and time in the engine depend on each other."""
     arrivals, decodes = requests.rate, requests.decodes(engine)
     # Up to one request, a stay does not depend on their number. Beyond, it is linear between sizes.
@@ -182,7 +201,7 @@ def in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> InFligh
     each = f.pass_with_prompts(growth, arrivals, another)
     load = arrivals * decodes * each
     running = f.mean_in_flight(balance, peakedness, load)
-    return InFlight(
+    return _InFlight(
         prefill=prefill,
         another=another,
         saving=saving,
@@ -216,35 +235,6 @@ def _without_decode(
     return where(some, prefill, each), where(some, another, each)
 
 
-_SMALL = 1e-6
-_PASS_ROUNDS = 4
-"""Times that the prompts of a pass that never decodes are computed from its time."""
-
-PERCENTILES = {
-    "p50": (0.5, 0.0),
-    "p90": (0.1, 1.2815515655446004),
-    "p99": (0.01, 2.3263478740408408),
-}
-"""Percentiles: the share of requests beyond each, and its score in a normal distribution."""
-
-
-@dataclass(frozen=True)
-class Passes:
-    """Passes of an engine in a steady state."""
-
-    step: Value
-    """Time of a pass without prompts."""
-    mean: Value
-    seen: Value
-    """Time of the pass in which a request arrives; long passes have more arrivals."""
-    full: Value
-    """Time that a pass takes for as many prompts as it may."""
-    held: Value
-    """Requests in the engine, including those whose prompts are being prefilled."""
-    busy: Value
-    """Share of the time in which the engine has requests."""
-
-
 Deviations: TypeAlias = Callable[..., tuple[Value, ...]]
 """By how much each independent cause moves a percentile of a time away from its mean.
 
@@ -255,7 +245,7 @@ passes shorter, but more dependent on their number of prompts.
 
 
 @dataclass(frozen=True)
-class FirstToken:
+class _FirstToken:
     """Time to first token, without the wait for a place."""
 
     mean: Value
@@ -263,14 +253,12 @@ class FirstToken:
     """Mean of requests that find the engine empty."""
     among: Value
     """Mean of requests that find others."""
-    busy: Value
-    """Share of the requests that find others."""
     deviations: Deviations
     """For requests that find others, by the percentile's score in a normal distribution."""
 
 
 @dataclass(frozen=True)
-class Tokens:
+class _Tokens:
     """Mean time per token of a request, after its first token."""
 
     mean: Value
@@ -282,18 +270,9 @@ class Tokens:
     """Time of a pass while every place is taken and as many prompts are prefilled as it may."""
 
 
-@dataclass(frozen=True)
-class PlaceQueue:
-    """Wait of a request until one of the engine's places is free."""
-
-    wait: Value
-    """Mean wait of those that wait."""
-    waiting: Value
-    """Share of the requests that wait."""
-
-
-def passes_of(engine: Engine, requests: Requests, turnover: Turnover, inside: InFlight) -> Passes:
-    """Return the passes of an engine, among them the one in which a request arrives."""
+def steady_state(engine: Engine, requests: Requests, turnover: Turnover) -> SteadyState:
+    """Return the requests in flight, and the passes, among them the one in which one arrives."""
+    inside = _in_flight(engine, requests, turnover)
     arrivals, prefill = requests.rate, inside.prefill
     some = requests.output_len > 1
     step = interpolated(engine.sizes, turnover.steps, minimum(inside.running, engine.places))
@@ -326,63 +305,72 @@ def passes_of(engine: Engine, requests: Requests, turnover: Turnover, inside: In
     # An engine without requests has no waits, so there is no logarithm.
     held = maximum(inside.running, _SMALL)
     busy = where(some, f.busy_share(held), arrivals * packed / prompts)
-    return Passes(step, mean_pass, seen, full_pass, held, busy)
+    return SteadyState(
+        **vars(inside),
+        engine=engine,
+        requests=requests,
+        turnover=turnover,
+        step=step,
+        mean_pass=mean_pass,
+        seen_pass=seen,
+        full_pass=full_pass,
+        held=held,
+        busy=busy,
+    )
 
 
-def first_token(
-    engine: Engine, requests: Requests, turnover: Turnover, inside: InFlight, passes: Passes
-) -> FirstToken:
+def _first_token(s: SteadyState) -> _FirstToken:
     """Return the time to first token.
 
     A request that finds others waits for the rest of a pass, for the passes launched ahead, and for
     the prompts in front of its own.
     """
-    arrivals, seen, busy = requests.rate, passes.seen, passes.busy
-    variation = requests.input_variation
+    engine, requests, seen = s.engine, s.requests, s.seen_pass
+    arrivals, variation = requests.rate, requests.input_variation
     readers, chunks, per_pass = engine.readers, engine.chunks, engine.prompts_per_pass
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
     others = minimum(
         f.prompts_alongside(arrivals, seen, requests.burstiness),
         maximum(readers * per_pass - 1, zero_like(readers)),
     )
-    queued = f.queued_prompt_time(passes.step, passes.full / per_pass, per_pass, readers)
-    part = maximum(queued, passes.mean / (readers * per_pass))
-    taken = minimum(arrivals * part, arrivals / turnover.capacity)
+    queued = f.queued_prompt_time(s.step, s.full_pass / per_pass, per_pass, readers)
+    part = maximum(queued, s.mean_pass / (readers * per_pass))
+    taken = minimum(arrivals * part, arrivals / s.turnover.capacity)
     budget = f.budget_wait(taken, part, requests.burstiness, variation)
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
     budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
     # Others are read at the same time, up to one on each rank.
-    read = engine.added_time(1 + others, inside.saving)
-    others_time = read - engine.added_time(1 + zero_like(others), inside.saving)
+    read = engine.added_time(1 + others, s.saving)
+    others_time = read - engine.added_time(1 + zero_like(others), s.saving)
     # Without decode, nothing runs after a pass, and so nothing is launched ahead.
-    ahead = where(requests.output_len > 1, engine.delay_steps * passes.mean, zero_like(passes.mean))
-    busy_time = seen / 2 + ahead + chunks * passes.step + others_time
-    alone, among = engine.alone, engine.own_time(inside.saving) + busy_time + budget
-    first = (1 - busy) * alone + busy * among
+    ahead = when(requests.output_len > 1, engine.delay_steps * s.mean_pass)
+    busy_time = seen / 2 + ahead + chunks * s.step + others_time
+    alone, among = engine.alone, engine.own_time(s.saving) + busy_time + budget
+    first = (1 - s.busy) * alone + s.busy * among
     # Half of the pass is waited for, and its arrivals are read alongside.
-    busy_reading = arrivals * inside.another
+    busy_reading = arrivals * s.another
     half = 0.5 + busy_reading
-    waited = half * half * passes.mean / (1 - busy_reading * busy_reading)
+    waited = half * half * s.mean_pass / (1 - busy_reading * busy_reading)
     met = arrivals * (waited + seen / 3) * _variability(requests)
     met = met + others * (1 + variation * variation)
     passes_met = (chunks + 0.5 + engine.delay_steps) / (1 - busy_reading)
-    step = interpolated(engine.sizes, turnover.steps, inside.running)
+    step = interpolated(engine.sizes, s.turnover.steps, s.running)
 
     prompts_at = _skewed(1 + others, met + _SMALL)
     # Most requests do not wait, and the others for an exponential time.
     wait_at = _skewed(1, 2 / maximum(taken, _SMALL) - 1)
 
     def deviations(score: Value) -> tuple[Value, ...]:
-        running = inside.running + score * sqrt(inside.variance)
+        running = s.running + score * sqrt(s.variance)
         return (
             score * seen / sqrt(12),
             _alone(engine, requests, score) - alone,
-            engine.added_time(prompts_at(score), inside.saving) - read,
-            passes_met * (interpolated(engine.sizes, turnover.steps, running) - step),
+            engine.added_time(prompts_at(score), s.saving) - read,
+            passes_met * (interpolated(engine.sizes, s.turnover.steps, running) - step),
             budget * (wait_at(score) - 1),
         )
 
-    return FirstToken(first, alone, among, busy, deviations)
+    return _FirstToken(first, alone, among, deviations)
 
 
 def _variability(requests: Requests) -> Value:
@@ -430,46 +418,31 @@ def _together(least: Value, deviations: tuple[Value, ...]) -> Value:
     return sqrt(above) - sqrt(below)
 
 
-def place_queue(
-    engine: Engine, requests: Requests, turnover: Turnover, inside: InFlight, passes: Passes
-) -> PlaceQueue:
-    """Return the wait for a place, which a request also occupies during its prefill."""
-    capacity = turnover.capacity
-    place_wait = f.place_queue_wait(
-        requests.rate, capacity, requests.burstiness, requests.output_variation
-    )
-    waiting = f.waiting_probability(
-        engine.places, passes.held, inside.variance, requests.rate, capacity, inside.peakedness
-    )
-    return PlaceQueue(place_wait, waiting)
-
-
-def next_tokens(
-    engine: Engine, requests: Requests, turnover: Turnover, inside: InFlight, passes: Passes
-) -> Tokens:
+def _next_tokens(s: SteadyState) -> _Tokens:
     """Return the time of a decode step of a request, in passes that other requests share."""
-    arrivals, decodes, prefill = requests.rate, requests.decodes(engine), inside.prefill
+    engine, requests, prefill = s.engine, s.requests, s.prefill
+    arrivals, decodes = requests.rate, requests.decodes(engine)
     # An arriving request sees itself and those already there.
-    seat = minimum(inside.running + inside.peakedness, engine.places)
-    shared = interpolated(engine.sizes, turnover.steps, seat)
+    seat = minimum(s.running + s.peakedness, engine.places)
+    shared = interpolated(engine.sizes, s.turnover.steps, seat)
     token = f.pass_with_prompts(shared, arrivals, prefill)
     # The first decode steps meet the prompts that waited behind the request's own.
-    reading = arrivals * passes.full / (engine.readers * engine.prompts_per_pass)
-    own = engine.own_time(inside.saving)
+    reading = arrivals * s.full_pass / (engine.readers * engine.prompts_per_pass)
+    own = engine.own_time(s.saving)
     wait = f.budget_wait(reading, own, requests.burstiness, requests.input_variation)
     most = prefill * minimum(engine.readers * engine.prompts_per_pass, 1)
     steps = maximum(decodes, 1)
     backlog = f.backlog_per_token(wait, reading, steps, most)
-    token = minimum(token + backlog, shared + passes.full)
+    token = minimum(token + backlog, shared + s.full_pass)
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
     left = 1 - reading
     prompts = maximum(arrivals * token, _SMALL)
     met = prompts * _variability(requests) / (steps * left * left) + _SMALL * _SMALL
-    lasting = inside.variance * f.fluctuation_over_a_stay(inside.load)
+    lasting = s.variance * f.fluctuation_over_a_stay(s.load)
     prompts_at = _skewed(prompts, met)
 
     def prompt_time(number: Value) -> Value:
-        return minimum(number * engine.mean_prompt_time(number, inside.saving), passes.full)
+        return minimum(number * engine.mean_prompt_time(number, s.saving), s.full_pass)
 
     usual = prompt_time(prompts)
 
@@ -478,31 +451,40 @@ def next_tokens(
         waited = minimum(queued / (steps * left), most) - backlog
         if is_zero(score):  # the median is the mean
             return (waited,)
-        step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
+        step = interpolated(engine.sizes, s.turnover.steps, seat + score * sqrt(lasting))
         return ((step - shared) / left, prompt_time(prompts_at(score)) - usual, waited)
 
-    longest = turnover.steps[-1] + passes.full
-    return Tokens(token, deviations, turnover.steps[0], longest)
+    longest = s.turnover.steps[-1] + s.full_pass
+    return _Tokens(token, deviations, s.turnover.steps[0], longest)
 
 
-def percentiles(
-    engine: Engine, requests: Requests, first: FirstToken, tokens: Tokens, places: PlaceQueue
-) -> dict[str, Value]:
-    """Return the mean and the percentiles of every time, by field of the result."""
+def percentiles(s: SteadyState) -> dict[str, Value]:
+    """Return the mean and the percentiles of every time, and of waits, by field of the result."""
+    engine, requests, capacity = s.engine, s.requests, s.turnover.capacity
+    first, tokens = _first_token(s), _next_tokens(s)
     decodes, token = requests.decodes(engine), tokens.mean
     some = requests.output_len > 1
     whole = first.mean + decodes * token
-    place_wait = places.waiting * places.wait
+    # A request also occupies its place during its prefill.
+    wait = f.place_queue_wait(
+        requests.rate, capacity, requests.burstiness, requests.output_variation
+    )
+    waiting = f.waiting_probability(
+        engine.places, s.held, s.variance, requests.rate, capacity, s.peakedness
+    )
+    place_wait = waiting * wait
     times = {
+        "waiting_probability": waiting,
+        "place_wait": place_wait,
         "ttft_mean": first.mean + place_wait,
         "tpot_mean": where(some, token / engine.accepted, math.nan * token),
         "e2e_mean": whole + place_wait,
     }
     answers = token * requests.output_len / engine.accepted
     for name, (beyond, score) in PERCENTILES.items():
-        queued = f.waiting_quantile(places.wait, places.waiting, beyond)
+        queued = f.waiting_quantile(wait, waiting, beyond)
         # Among requests that find others, a larger share is this slow or slower than among all.
-        late = minimum(beyond / first.busy, 1 - _SMALL)
+        late = minimum(beyond / s.busy, 1 - _SMALL)
         among = first.among + _together(first.alone, first.deviations(f.normal_score(1 - late)))
         started = maximum(_alone(engine, requests, score), among)
         parts = tokens.deviations(score, beyond)
