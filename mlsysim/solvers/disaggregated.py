@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Unpack
 
 from mlsysim.core import formulas as f
@@ -38,16 +39,16 @@ from mlsysim.solvers.serving.inputs import (
 )
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.memory import (
+    device_blocks,
+    device_prompt,
     loading_time,
-    own_blocks,
-    own_prompt,
     pass_budget,
     server_memory,
 )
 from mlsysim.solvers.serving.passes import decode_pass, device_of, new_tokens, prefill_pass
 from mlsysim.solvers.serving.sessions import (
     Prefixes,
-    agreeing,
+    fixed_point,
     prefixes_at,
     reusable_share,
     thinking,
@@ -252,81 +253,96 @@ RULES: tuple[Rule[Any], ...] = (
 )
 
 
-def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
-    """Model prefill in one pool, the transfer of the cache, and decode in the other pool."""
-    pool = i.prefill_pool()
-    device, reader = device_of(i), device_of(pool)
+@dataclass(frozen=True)
+class _Prefills:
+    """Prompts in the prefill pool."""
 
-    # Prefill: a single prompt, and a full pass on every worker
-    alone = prefill_pass(pool, reader, 1)
+    alone: Value
+    """Time of one prompt on an idle worker."""
+    each: Value
+    """Time of each prompt on a worker whose passes are full."""
+    loading: Value
+    """Time to load a prompt's prefix and adapter from the host."""
+    capacity: Value
+    """Most prompts per second, which the links to the hosts of either pool may limit."""
+
+
+def _prefills(i: DisaggregatedInputs, pool: DisaggregatedInputs) -> _Prefills:
+    """Return the times and the rate of prompts in the prefill pool of a server."""
+    device = device_of(pool)
+    alone = prefill_pass(pool, device, 1)
     waiting = maximum(1, i.batch_size / i.prefill_workers)
     prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
     prompts = minimum(prompts, maximum(1, pool.attention_dp * most_sequences(pool)))
-    full = prefill_pass(pool, reader, prompts)
-    each = full.time / (prompts * pool.pp_size)
-    most = i.prefill_workers / each
-
+    each = prefill_pass(pool, device, prompts).time / (prompts * pool.pp_size)
+    capacity = i.prefill_workers / each
     # Prefixes and adapters come from the host, over a link of each rank. The decode pool loads its
     # adapters during prefill.
-    load, other = loading_time(pool), loading_time(i.but(loaded_share=zero_like(i.loaded_share)))
-    if not (is_zero(load) and is_zero(other)):
+    loading = loading_time(pool)
+    adapter_loading = loading_time(i.but(loaded_share=zero_like(i.loaded_share)))
+    if not (is_zero(loading) and is_zero(adapter_loading)):
         tiny = _SMALL * alone.time
         for time, links in (
-            (load, i.prefill_workers * pool.attention_dp),
-            (other, i.decode_workers * i.attention_dp),
+            (loading, i.prefill_workers * pool.attention_dp),
+            (adapter_loading, i.decode_workers * i.attention_dp),
         ):
-            most = where(time > 0, minimum(most, links / maximum(time, tiny)), most)
+            capacity = where(time > 0, minimum(capacity, links / maximum(time, tiny)), capacity)
+    return _Prefills(alone.time, each, loading, capacity)
+
+
+def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
+    """Model prefill in one pool, the transfer of the cache, and decode in the other pool."""
+    c, pool, device = i.calibration, i.prefill_pool(), device_of(i)
+    prefills = _prefills(i, pool)
 
     # Transfer of one prompt's cache, over the ports of the devices that hold it
-    transfer = f.point_to_point_time(
-        maximum(own_prompt(pool), own_prompt(i)), i.transfer_link.bandwidth, i.transfer_link.latency
-    )
+    size, link = maximum(device_prompt(pool), device_prompt(i)), i.transfer_link
+    transfer = f.point_to_point_time(size, link.bandwidth, link.latency)
 
-    # Decode: the number of sequences in this pool follows from its own step time.
+    # Decode: the number of sequences in this pool follows from its own step time. A full pool lets
+    # requests wait.
     decodes = maximum(i.output_len - 1, 0)
     context = f.mean_context(i.seq_len, i.output_len)
-    before = alone.time + load + transfer + i.calibration.request_overhead
-    # A full pool lets requests wait.
-    kept = server_memory(i, 1, i.seq_len + i.output_len)
-    each_kept = own_blocks(i, 1, i.seq_len + i.output_len) / i.calibration.kv_share
-    fitting = f.largest_batch(kept.capacity, kept.held, each_kept)
+    before = prefills.alone + prefills.loading + transfer + c.request_overhead
+    memory = server_memory(i, 1, i.seq_len + i.output_len)
+    sequence_memory = device_blocks(i, 1, i.seq_len + i.output_len) / c.kv_share
+    fitting = f.largest_batch(memory.capacity, memory.held, sequence_memory)
     places = maximum(1, minimum(fitting, i.copies * most_sequences(i)))
     sequences = minimum(i.batch_size / i.decode_workers, places)
     for _ in range(_ROUNDS):
         step = decode_pass(i, device, maximum(1, sequences), context)
         itl = step.time / i.accepted
         leaving = i.decode_workers * places / (decodes * itl)
-        rate = f.pool_request_rate(minimum(most, leaving), i.batch_size, before, decodes, itl)
+        capacity = minimum(prefills.capacity, leaving)
+        rate = f.pool_request_rate(capacity, i.batch_size, before, decodes, itl)
         sequences = f.pool_sequences(rate, decodes, itl, i.decode_workers)
 
     # Little's law: requests that are not in decode are in prefill, or wait for it or for decode.
     steady = f.pool_first_token_time(i.batch_size, rate, decodes, itl)
-    burst = f.burst_prefill_time(each / i.prefill_workers, i.batch_size, i.prefill_workers)
-    first = maximum(steady, burst + load + transfer + i.calibration.request_overhead)
-    ttft = f.mean_over_waves(first, steady, i.waves)
+    burst = f.burst_prefill_time(prefills.each / i.prefill_workers, i.batch_size, i.prefill_workers)
+    first_wave = maximum(steady, burst + prefills.loading + transfer + c.request_overhead)
+    ttft = f.mean_over_waves(first_wave, steady, i.waves)
     latency = f.request_time(ttft, itl, i.output_len)
     # In a run of a few waves, the queue of the first wave lowers the mean rate.
     mean_rate = i.batch_size / latency
-    devices = (
-        i.prefill_workers * pool.replica_devices,
-        i.decode_workers * i.replica_devices,
-    )
-    total = devices[0] + devices[1]
-    per_device = (i.seq_len + i.output_len) * mean_rate / total
-    held = server_memory(pool, pool.attention_dp, i.seq_len)
-    keeps = server_memory(i, maximum(1, sequences), i.seq_len + i.output_len)
-    busy = rate / most
+
+    prefill_devices = i.prefill_workers * pool.replica_devices
+    decode_devices = i.decode_workers * i.replica_devices
+    per_device = (i.seq_len + i.output_len) * mean_rate / (prefill_devices + decode_devices)
+    prefill_memory = server_memory(pool, pool.attention_dp, i.seq_len)
+    decode_memory = server_memory(i, maximum(1, sequences), i.seq_len + i.output_len)
+    busy = rate / prefills.capacity
     return {
         "ttft": ttft,
-        "ttft_low": i.calibration.ttft_band_low * ttft,
-        "ttft_high": i.calibration.ttft_band_high * ttft,
+        "ttft_low": c.ttft_band_low * ttft,
+        "ttft_high": c.ttft_band_high * ttft,
         "itl": itl,
-        "itl_low": i.calibration.itl_band_low * itl,
-        "itl_high": i.calibration.itl_band_high * itl,
+        "itl_low": c.itl_band_low * itl,
+        "itl_high": c.itl_band_high * itl,
         "latency": latency,
-        "prefill_latency": alone.time,
+        "prefill_latency": prefills.alone,
         "kv_transfer_time": transfer,
-        "loading_latency": load,
+        "loading_latency": prefills.loading,
         "cached_tokens": i.cached_share * i.seq_len,
         "loaded_tokens": i.loaded_share * i.seq_len,
         "prefix_hit_share": math.nan * busy,
@@ -335,25 +351,25 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "request_throughput": mean_rate,
         "output_throughput": i.output_len * mean_rate,
         "throughput_per_device": per_device,
-        "throughput_per_device_low": i.calibration.throughput_band_low * per_device,
-        "throughput_per_device_high": i.calibration.throughput_band_high * per_device,
-        "prefill_throughput_per_device": i.seq_len * mean_rate / devices[0],
-        "decode_throughput_per_device": i.output_len * mean_rate / devices[1],
+        "throughput_per_device_low": c.throughput_band_low * per_device,
+        "throughput_per_device_high": c.throughput_band_high * per_device,
+        "prefill_throughput_per_device": i.seq_len * mean_rate / prefill_devices,
+        "decode_throughput_per_device": i.output_len * mean_rate / decode_devices,
         "prefill_utilization": busy,
         "decode_batch_size": sequences,
         "decode_places": places,
-        "balanced_ratio": each * rate / i.decode_workers,
-        "device_count": total,
+        "balanced_ratio": prefills.each * rate / i.decode_workers,
+        "device_count": prefill_devices + decode_devices,
         "bottleneck": where(
             busy > 1 - _SMALL,
             "prefill",
             where(sequences > (1 - _SMALL) * places, "decode", "clients"),
         ),
-        "prefill_memory_required": held.needed,
-        "decode_memory_required": keeps.needed,
-        "feasible": (held.needed <= held.capacity) & (fitting >= 1),
-        "prefill_memory_capacity": held.capacity,
-        "decode_memory_capacity": keeps.capacity,
+        "prefill_memory_required": prefill_memory.needed,
+        "decode_memory_required": decode_memory.needed,
+        "feasible": (prefill_memory.needed <= prefill_memory.capacity) & (fitting >= 1),
+        "prefill_memory_capacity": prefill_memory.capacity,
+        "decode_memory_capacity": decode_memory.capacity,
     }
 
 
@@ -364,11 +380,13 @@ def serve_disaggregated_sessions(i: DisaggregatedInputs) -> dict[str, Any]:
     thinks. The prefill pool reads answers again with the next prompt.
     """
 
-    def served(found: Prefixes) -> dict[str, Any]:
-        return serve_disaggregated(i.but(cached_share=found.cached, loaded_share=found.loaded))
+    def served(prefixes: Prefixes) -> dict[str, Any]:
+        return serve_disaggregated(
+            i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded)
+        )
 
     pool = i.prefill_pool()
-    taken = own_blocks(pool, pool.attention_dp, i.seq_len) / pool.calibration.kv_share
+    taken = device_blocks(pool, pool.attention_dp, i.seq_len) / pool.calibration.kv_share
     reusable = reusable_share(i)
     none = Prefixes(zero_like(reusable), zero_like(reusable), 0)
     whole = Prefixes(reusable, zero_like(reusable), 1)
@@ -378,14 +396,14 @@ def serve_disaggregated_sessions(i: DisaggregatedInputs) -> dict[str, Any]:
     for _ in range(_ROUNDS):
         away = pool.but(think_time=i.think_time + decodes * plain["itl"])
 
-        def prefixes(rate: Value, away: DisaggregatedInputs = away) -> Prefixes:
+        def cached_at(rate: Value, away: DisaggregatedInputs = away) -> Prefixes:
             return prefixes_at(away, rate / i.prefill_workers, taken)
 
-        rate = agreeing(lambda rate: served(prefixes(rate))["request_throughput"], low, high)
-        found = prefixes(rate)
-        plain = served(found)
+        rate = fixed_point(lambda rate: served(cached_at(rate))["request_throughput"], low, high)
+        prefixes = cached_at(rate)
+        plain = served(prefixes)
     return plain | {
-        "prefix_hit_share": found.hits,
+        "prefix_hit_share": prefixes.hits,
         "sessions": i.batch_size + thinking(i, rate),
     }
 
@@ -530,12 +548,12 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
 
 
 def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
-    found = []
+    reasons = []
     for pool in ("prefill", "decode"):
         need, have = values[f"{pool}_memory_required"], values[f"{pool}_memory_capacity"]
         if need > have:
-            found.append(
+            reasons.append(
                 f"memory: a device of the {pool} pool needs {memory_account(need, have)}; store "
                 "weights in a narrower format, or use more devices per worker"
             )
-    return tuple(found)
+    return tuple(reasons)

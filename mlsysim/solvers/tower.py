@@ -24,8 +24,8 @@ class _Sees(Protocol):
 
 
 def _tower(model: Any) -> VisionTower | None:
-    found: VisionTower | None = getattr(model, "vision", None)
-    return found
+    tower: VisionTower | None = getattr(model, "vision", None)
+    return tower
 
 
 def tower_of(i: _Sees) -> VisionTower | None:

@@ -24,7 +24,7 @@ from mlsysim.registry.calibration.serving import (
 )
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.serving.inputs import FORMATS, SIZES
-from mlsysim.solvers.serving.memory import own_cache
+from mlsysim.solvers.serving.memory import device_cache
 from mlsysim.solvers.traffic.engine import Engine, engine_of
 from mlsysim.solvers.traffic.inputs import ONLY, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at, settled
@@ -141,7 +141,7 @@ class Choices:
                 price=price_of(device, self.prices),
                 software=c.engine,
                 log_errors=log_errors_of(inputs),
-                moved=float(plain.attention_dp * own_cache(plain, 1, plain.seq_len)),
+                moved=float(plain.attention_dp * device_cache(plain, 1, plain.seq_len)),
                 inputs=plain,
             )
             for limit in self.limits_of(int(plain.attention_dp)):

@@ -109,7 +109,7 @@ def adapter_work(i: ServingInputs, d: Device, tokens: Value, sequences: Value) -
 
 def _directed(matrices: list[Matrix]) -> list[Matrix]:
     """Return the matrices of a block; the last of each kind leads back to the residual stream."""
-    found = []
+    directed = []
     for m in matrices:
-        found += [Matrix(m.rows, m.columns, m.count - 1), Matrix(m.columns, m.rows)]
-    return found
+        directed += [Matrix(m.rows, m.columns, m.count - 1), Matrix(m.columns, m.rows)]
+    return directed

@@ -489,21 +489,21 @@ def _copies_to_divide(i: ServingInputs) -> Any:
     alone: Any = i.dcp_size == 1
     if alone is True:
         return True
-    found = _divided_heads(i)
-    enough: Any = len(found) > 0
-    for heads in found:
+    divided = _divided_heads(i)
+    enough: Any = len(divided) > 0
+    for heads in divided:
         enough = enough & (i.tp_size % (heads * i.dcp_size) == 0)
     return alone | enough
 
 
 def _why_not_divided(i: ServingInputs) -> str:
-    found = _divided_heads(i)
-    if not found:
+    divided = _divided_heads(i)
+    if not divided:
         return (
             f"dcp_size = {i.dcp_size:g} divides caches that grow with the context, and "
             f"{i.model.name} has none: leave it out"
         )
-    needed = math.lcm(*(int(i.dcp_size * heads) for heads in found))
+    needed = math.lcm(*(int(i.dcp_size * heads) for heads in divided))
     return (
         f"dcp_size = {i.dcp_size:g} divides tokens among devices that hold the same KV heads, so "
         f"tp_size must be a multiple of dcp_size x KV heads = {needed}, and it is {i.tp_size:g}: "

@@ -37,20 +37,17 @@ def port_bandwidth(i: ServingInputs) -> Value:
     return i.calibration.link_efficiency * i.fabric.bandwidth * ports
 
 
-def communication(i: ServingInputs, own: Value, every: Value) -> Value:
-    """Return the communication of a mean layer.
-
-    A device has `own` tokens, and all ranks of a stage together have `every` token.
-    """
+def communication(i: ServingInputs, device_tokens: Value, stage_tokens: Value) -> Value:
+    """Return the communication of a mean layer."""
     if i.links is None:
         return 0
-    reduced = _all_reduce(i, i.links, own)
+    reduced = _all_reduce(i, i.links, device_tokens)
     per_layer = i.conventions.forward_all_reduces
     parts = []
     for group in i.model.groups:
         usual = group.blocks / 2 * per_layer * reduced
         if (block := group.experts) is not None:
-            dispatch, combine = exchange_times(i, i.links, block, every)
+            dispatch, combine = exchange_times(i, i.links, block, stage_tokens)
             exchanged = usual - per_layer / 2 * reduced + (dispatch + combine)
             usual = where(i.attention_dp > 1, exchanged, usual)
         parts.append(usual)
@@ -135,11 +132,13 @@ def stage_hops(i: ServingInputs, tokens: Value) -> Value:
         return 0
     c = i.calibration
     size = f.hidden_state_size(tokens, 1, i.model.hidden_dim, i.precision.training_bytes)
-    own = size / i.tp_size
-    near = f.point_to_point_time(own, c.link_efficiency * i.links.bandwidth, i.links.latency)
+    device_size = size / i.tp_size
+    near = f.point_to_point_time(
+        device_size, c.link_efficiency * i.links.bandwidth, i.links.latency
+    )
     hop = near
     if i.fabric is not None and i.node is not None:
-        far = f.point_to_point_time(own, port_bandwidth(i), i.fabric.latency)
+        far = f.point_to_point_time(device_size, port_bandwidth(i), i.fabric.latency)
         hop = where(i.replica_devices <= i.node.accelerators_per_node, near, far)
     return minimum(1, i.pp_size - 1) * i.pp_size * hop
 

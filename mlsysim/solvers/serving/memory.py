@@ -38,11 +38,11 @@ __all__ = [
     "cache_parts",
     "cache_read",
     "cache_size",
+    "device_blocks",
+    "device_cache",
+    "device_prompt",
     "loading_time",
     "longest",
-    "own_blocks",
-    "own_cache",
-    "own_prompt",
     "pass_budget",
     "server_memory",
 ]
@@ -123,8 +123,8 @@ def stage_weights(i: ServingInputs, weights: Value) -> Value:
         held = sum_of([count * part for count, part in zip(layers, parts, strict=True)]) / every
         table = where(i.pp_size > 1, end * tables / model.embedding_tables, tables)
         dense = ((common - tables) * held + table) / i.tp_size
-        own = sum_of([count * part for count, part in zip(layers, experts, strict=True)])
-        return dense + per_expert * own / i.stage_devices
+        routed = sum_of([count * part for count, part in zip(layers, experts, strict=True)])
+        return dense + per_expert * routed / i.stage_devices
 
     return fullest(i, size)
 
@@ -145,15 +145,15 @@ def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
     return sum_of([part.size for part in cache_parts(i, sequences, context)])
 
 
-def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
+def device_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     """Return the part of the cache on one device of the stage whose layers cache most."""
     parts = cache_parts(i, sequences, context)
-    whole = sum_of([_own(i, part, part.size) for part in parts]) / i.attention_dp
+    whole = sum_of([_device_share(i, part, part.size) for part in parts]) / i.attention_dp
     if is_zero(i.pp_size - 1):
         return whole
     one_layer = {
         id(a): sum_of(
-            [_own(i, p, p.size) for p in a.cache(1, sequences, context, _element_bytes(i))]
+            [_device_share(i, p, p.size) for p in a.cache(1, sequences, context, _element_bytes(i))]
         )
         for _, a in i.model.attentions
     }
@@ -168,29 +168,29 @@ def own_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     return where(i.pp_size > 1, fullest(i, size) / i.attention_dp, whole)
 
 
-def _own(i: ServingInputs, part: Cache, size: Value) -> Value:
+def _device_share(i: ServingInputs, part: Cache, size: Value) -> Value:
     """Return one device's share of a cache, or of the bytes that a step reads of it."""
-    own = f.kv_per_device(size, i.tp_size, part.heads)
+    share = f.kv_per_device(size, i.tp_size, part.heads)
     if not part.divided or is_zero(i.dcp_size - 1):
-        return own
-    return f.kv_per_context_rank(own, i.dcp_size)
+        return share
+    return f.kv_per_context_rank(share, i.dcp_size)
 
 
-def own_prompt(i: ServingInputs) -> Value:
+def device_prompt(i: ServingInputs) -> Value:
     """Return the keys and values of a prompt that one device holds."""
     parts = cache_parts(i, 1, i.seq_len)
-    return sum_of([_own(i, part, part.size) for part in parts]) / i.pp_size
+    return sum_of([_device_share(i, part, part.size) for part in parts]) / i.pp_size
 
 
-def own_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
+def device_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
     """Return the memory that one device reserves for them, in whole blocks."""
-    return own_cache(i, sequences, context + f.block_padding(i.block_size))
+    return device_cache(i, sequences, context + f.block_padding(i.block_size))
 
 
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
     """Return the bytes of a layer's cache that one device reads and writes per decode step."""
     parts = a.cache(1, sequences, context, _element_bytes(i))
-    return sum_of([_own(i, part, part.read) for part in parts])
+    return sum_of([_device_share(i, part, part.read) for part in parts])
 
 
 def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Value:
@@ -200,11 +200,11 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
     """
     padding = f.block_padding(i.block_size)
     if all(a.caches_whole for _, a in i.model.attentions):
-        found = f.longest_context(capacity, held, own_cache(i, 1, 1) / share, i.batch_size)
-        return maximum(0, floor(found - padding))
+        tokens = f.longest_context(capacity, held, device_cache(i, 1, 1) / share, i.batch_size)
+        return maximum(0, floor(tokens - padding))
     room = share * (capacity - held) * i.attention_dp / most_layers(i)
-    found = _longest_context(i, room)
-    return where(is_known(found), maximum(0, floor(found - padding)), found)
+    tokens = _longest_context(i, room)
+    return where(is_known(tokens), maximum(0, floor(tokens - padding)), tokens)
 
 
 def _longest_context(i: ServingInputs, room: Value) -> Value:
@@ -217,7 +217,7 @@ def _longest_context(i: ServingInputs, room: Value) -> Value:
     """
     fixed, growing, limited = [zero_like(room)], [], []
     for part in cache_parts(i, i.batch_size, 1):
-        each = _own(i, part, part.size)
+        each = _device_share(i, part, part.size)
         if part.limit is None:
             growing.append(each)
         elif is_zero(part.limit):
@@ -242,7 +242,7 @@ def loading_time(i: ServingInputs) -> Value:
     """Return the mean time to load a request's keys, values and adapter from the host."""
     prefix = adapter = nothing = zero_like(i.calibration.request_overhead)
     if not is_zero(i.loaded_share):
-        size = i.loaded_share * own_prompt(i)
+        size = i.loaded_share * device_prompt(i)
         time = f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
         prefix = where(i.loaded_share > 0, time, nothing)
     if not is_zero(i.adapter_rank):
@@ -276,17 +276,17 @@ def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
     """Return the memory that a device needs for a number of sequences, and its capacity."""
     chip = i.device.memory
     weights = stored_weights(i.model, i.weight_precision)
-    held = _own_weights(i, weights) + _workspace(i)
+    held = _device_weights(i, weights) + _workspace(i)
     held = held + most_layers(i) * resident_bytes(i) / i.tp_size
     return Memory(
         capacity=first_known(chip.reported, chip.capacity),
         held=held,
-        needed=held + own_blocks(i, sequences, context) / i.calibration.kv_share,
+        needed=held + device_blocks(i, sequences, context) / i.calibration.kv_share,
         weights=weights,
     )
 
 
-def _own_weights(i: ServingInputs, weights: Value) -> Value:
+def _device_weights(i: ServingInputs, weights: Value) -> Value:
     """Return the weights on a device: ranks share the experts and replicate the rest."""
     experts = expert_parameters(i.model) * expert_bytes(i.model, i.weight_precision)
     copied = experts * (1 + i.redundant_experts / i.model.experts)

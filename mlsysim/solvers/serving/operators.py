@@ -27,9 +27,9 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.memory import (
     Memory,
     cache_size,
+    device_blocks,
     loading_time,
     longest,
-    own_blocks,
     pass_budget,
     server_memory,
 )
@@ -260,10 +260,10 @@ def _batch(i: ServingInputs) -> Batch:
     # keys and values takes a little more than a byte.
     share = i.calibration.kv_share
     memory = server_memory(i, i.batch_size, i.seq_len + i.output_len)
-    prompt = own_blocks(i, 1, i.seq_len) / share
-    whole = own_blocks(i, 1, i.seq_len + i.output_len) / share
+    prompt = device_blocks(i, 1, i.seq_len) / share
+    whole = device_blocks(i, 1, i.seq_len + i.output_len) / share
     reserved_share = first_known(i.reserved_output, i.calibration.reserved_output)
-    reserved = own_blocks(i, 1, i.seq_len + reserved_share * i.output_len) / share
+    reserved = device_blocks(i, 1, i.seq_len + reserved_share * i.output_len) / share
     fitting = minimum(
         first_known(i.max_sequences, i.batch_size),
         f.largest_batch(memory.capacity, memory.held, reserved),
@@ -286,8 +286,8 @@ def _batch(i: ServingInputs) -> Batch:
 def preempted_share(i: ServingInputs) -> Callable[[Value], Value]:
     """Return a function from a number of sequences to the share of time that the cache is full."""
     memory, share = server_memory(i, 1, 1), i.calibration.kv_share
-    prompt = own_blocks(i, 1, i.seq_len) / share
-    whole = own_blocks(i, 1, i.seq_len + i.output_len) / share
+    prompt = device_blocks(i, 1, i.seq_len) / share
+    whole = device_blocks(i, 1, i.seq_len + i.output_len) / share
     return lambda sequences: f.cache_full_probability(sequences, memory.room, prompt, whole)
 
 

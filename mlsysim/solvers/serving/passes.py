@@ -22,7 +22,7 @@ from mlsysim.solvers.serving.links import (
     hidden_exchange,
     stage_hops,
 )
-from mlsysim.solvers.serving.memory import cache_read, own_prompt, pass_budget
+from mlsysim.solvers.serving.memory import cache_read, device_prompt, pass_budget
 from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.work import by_blocks, mean_over_attention
 
@@ -223,6 +223,6 @@ def load_crossover(i: ServingInputs, d: Device) -> Value:
     exchanged = exchanged - hidden_exchange(i, d, tokens, every, parts, computation)
     token = layers * (layer.products.time + layer.elementwise + fixed + exchanged) / tokens
     pair = layers * layer.attention / (tokens * i.seq_len)
-    load = own_prompt(i) / i.seq_len / i.host_bandwidth
+    load = device_prompt(i) / i.seq_len / i.host_bandwidth
     length = f.load_crossover(i.host_latency, load, token, pair)
     return where(length < math.inf, length, math.nan * length)

@@ -9,12 +9,12 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, where, zero_like
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.memory import own_blocks, server_memory
+from mlsysim.solvers.serving.memory import device_blocks, server_memory
 from mlsysim.solvers.serving.operators import serve_operators
 
 __all__ = [
     "Prefixes",
-    "agreeing",
+    "fixed_point",
     "prefixes_at",
     "reusable_share",
     "running_memory",
@@ -41,7 +41,7 @@ class Prefixes:
 def running_memory(i: ServingInputs, running: Value) -> Value:
     """Return the memory of running sequences, which have their mean length."""
     context = f.mean_context(i.seq_len, i.output_len)
-    return running * own_blocks(i, 1, context) / i.calibration.kv_share
+    return running * device_blocks(i, 1, context) / i.calibration.kv_share
 
 
 def reusable_share(i: ServingInputs) -> Value:
@@ -58,7 +58,7 @@ def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
     memory = server_memory(i, 1, 1)
     share = i.calibration.kv_share
     room = memory.room - taken
-    flow = rate * own_blocks(i, 1, i.seq_len + i.kept_output) / share
+    flow = rate * device_blocks(i, 1, i.seq_len + i.kept_output) / share
     here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
     beyond = first_known(i.host_memory, zero_like(room))
     hits = f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns)
@@ -78,24 +78,24 @@ def serve_sessions(i: ServingInputs) -> dict[str, Any]:
     rate is consistent.
     """
 
-    def served(found: Prefixes) -> dict[str, Any]:
-        return serve_operators(i.but(cached_share=found.cached, loaded_share=found.loaded))
+    def served(prefixes: Prefixes) -> dict[str, Any]:
+        return serve_operators(i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded))
 
     plain = serve_operators(i)
     taken, low = running_memory(i, plain["running_batch_size"]), plain["request_throughput"]
     reusable = reusable_share(i)
     high = served(Prefixes(reusable, zero_like(reusable), 1))["request_throughput"]
-    rate = agreeing(
+    rate = fixed_point(
         lambda rate: served(prefixes_at(i, rate, taken))["request_throughput"], low, high
     )
-    found = prefixes_at(i, rate, taken)
-    return served(found) | {
-        "prefix_hit_share": found.hits,
+    prefixes = prefixes_at(i, rate, taken)
+    return served(prefixes) | {
+        "prefix_hit_share": prefixes.hits,
         "sessions": i.batch_size + thinking(i, rate),
     }
 
 
-def agreeing(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
+def fixed_point(answer: Callable[[Value], Value], low: Value, high: Value) -> Value:
     """Return the fixed point of a falling function between two values."""
     for _ in range(_HALVINGS):
         rate = (low + high) / 2

@@ -316,11 +316,11 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
                 f", because there is memory for {inputs.resident_adapters} of "
                 f"{inputs.adapters} adapters"
             )
-    again = values.get("recomputed_tokens") or 0
-    if again >= 1 and values["max_batch_size"] >= 1:
+    recomputed = values.get("recomputed_tokens") or 0
+    if recomputed >= 1 and values["max_batch_size"] >= 1:
         advice += (
-            f"; running requests outgrow the cache, so that {again:,.0f} tokens per request are "
-            "recomputed"
+            f"; running requests outgrow the cache, so that {recomputed:,.0f} tokens per request "
+            "are recomputed"
         )
     if values.get("batch_adapters") is not None:
         advice += f"; {format_number(values['adapter_memory'])} of all devices are for adapters"

@@ -8,7 +8,13 @@ from typing import Any
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, maximum, where, zero_like
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.memory import cache_parts, cache_size, longest, own_blocks, own_cache
+from mlsysim.solvers.serving.memory import (
+    cache_parts,
+    cache_size,
+    device_blocks,
+    device_cache,
+    longest,
+)
 from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
 from mlsysim.solvers.work import (
@@ -34,12 +40,12 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     weights = stored_weights(model, i.weight_precision)
     own_weights = weights / i.tp_size
     context = i.seq_len + i.output_len
-    memory = own_weights + own_blocks(i, i.batch_size, context)
+    memory = own_weights + device_blocks(i, i.batch_size, context)
 
     # Prefill: all prompts at once
     prompt_tokens = i.batch_size * i.seq_len
     flops = f.prefill_flops(prompt_tokens, i.batch_size, prompt.matrix, prompt.score, prompt.logit)
-    moved = own_cache(i, i.batch_size, i.seq_len)
+    moved = device_cache(i, i.batch_size, i.seq_len)
     if tower := tower_of(i):
         images = i.batch_size * i.images
         flops = flops + tower_flops(tower, images)
@@ -88,7 +94,7 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "total_memory_required": memory,
         "memory_capacity": capacity,
         "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, own_weights, own_blocks(i, 1, context)),
+        "max_batch_size": f.largest_batch(capacity, own_weights, device_blocks(i, 1, context)),
         "max_seq_len": longest(i, capacity, own_weights, 1),
         "feasible": memory <= capacity,
     }

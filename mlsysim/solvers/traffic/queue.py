@@ -39,22 +39,22 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     # Stays do not depend on the rate, so that those of the bands are the same.
     requests = requests_of(i)
     turnover = turnover_of(engine, requests)
-    found = _queue(engine, requests, turnover)
-    steps = engine.prefill / found["decode_latency"]
+    times = _queue(engine, requests, turnover)
+    steps = engine.prefill / times["decode_latency"]
     prompt_steps = where(i.answer > 1, steps, math.nan * steps)
     known = simulated(i, prompt_steps)
     for edge in ("low", "high"):
         # Passes that take k times as long are those of k times the rate in slow motion.
         slower = getattr(i.calibration, f"itl_band_{edge}")
         moved = _queue(engine, replace(requests, rate=slower * requests.rate), turnover)
-        growth = {name: moved[name] / found[name] for name in LAW}
-        for name, value in edges_of(found, growth, i.calibration, edge).items():
-            found[name] = where(known, value, math.nan * value)
-    stable = found["stable"]
-    served = where(stable, i.arrival_rate, found["request_capacity"])
-    running = minimum(where(stable, found["requests_in_flight"], engine.places), engine.places)
+        growth = {name: moved[name] / times[name] for name in LAW}
+        for name, value in edges_of(times, growth, i.calibration, edge).items():
+            times[name] = where(known, value, math.nan * value)
+    stable = times["stable"]
+    served = where(stable, i.arrival_rate, times["request_capacity"])
+    running = minimum(where(stable, times["requests_in_flight"], engine.places), engine.places)
     return {
-        **found,
+        **times,
         "places": engine.places,
         "prefill_latency": engine.prefill,
         "prompt_steps": prompt_steps,
@@ -66,8 +66,8 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
         "recomputed_tokens": i.answer * interpolated(engine.sizes, engine.preempted, running),
         "adapter_memory": i.attention_dp * resident_bytes(i),
         "batch_adapters": batch_adapters(i, running),
-        "prefix_hit_share": math.nan * found["utilization"],
-        "sessions": math.nan * found["utilization"],
+        "prefix_hit_share": math.nan * times["utilization"],
+        "sessions": math.nan * times["utilization"],
         "feasible": where(engine.fits >= 1, stable, False),
     }
 
@@ -75,11 +75,11 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
 def serve_open_sessions(i: OpenLoopInputs) -> dict[str, Any]:
     """Serve sessions of several turns. Each prompt repeats the earlier turns."""
     engine, prefixes = settled(engine_of(i), i)
-    found = _served_by(engine, i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded))
-    waiting = where(found["stable"], thinking(i, i.arrival_rate), math.nan)
-    return found | {
+    times = _served_by(engine, i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded))
+    waiting = where(times["stable"], thinking(i, i.arrival_rate), math.nan)
+    return times | {
         "prefix_hit_share": prefixes.hits,
-        "sessions": waiting + found["requests_in_flight"],
+        "sessions": waiting + times["requests_in_flight"],
     }
 
 
@@ -91,8 +91,8 @@ def settled(engine: Engine, i: OpenLoopInputs) -> tuple[Engine, Prefixes]:
     """
     requests, length = requests_of(i), f.length_in_flight(i.answer, i.output_variation)
     for _ in range(_ROUNDS):
-        found = _queue(engine, requests, turnover_of(engine, requests))
-        inside = where(found["stable"], found["requests_in_flight"], engine.places)
+        times = _queue(engine, requests, turnover_of(engine, requests))
+        inside = where(times["stable"], times["requests_in_flight"], engine.places)
         taken = running_memory(i.but(output_len=length), minimum(inside, engine.places))
         prefixes = prefixes_at(i, i.arrival_rate, taken)
         now = i.but(cached_share=prefixes.cached, loaded_share=prefixes.loaded)
@@ -100,24 +100,24 @@ def settled(engine: Engine, i: OpenLoopInputs) -> tuple[Engine, Prefixes]:
     return engine, prefixes
 
 
-def _after_loading(engine: Engine, found: dict[str, Any], requests: Requests) -> dict[str, Any]:
+def _after_loading(engine: Engine, times: dict[str, Any], requests: Requests) -> dict[str, Any]:
     """Return the same with the time to load prefixes from the host, one prompt after another."""
     # The devices of each rank have links of their own.
     passes = engine.empty + engine.prefill
     each = maximum(engine.loading, _SMALL * passes) / engine.ranks
     # A client waits for the link as well, before its request has a slot.
-    capacity = 1 / (1 / found["request_capacity"] + engine.loading / engine.places)
+    capacity = 1 / (1 / times["request_capacity"] + engine.loading / engine.places)
     capacity = minimum(capacity, 1 / each)
     utilization = requests.rate / capacity
     stable = utilization < 1
     busy = where(stable, requests.rate * each, zero_like(utilization))
     wait = f.budget_wait(busy, engine.loading, requests.burstiness, requests.input_variation)
     more = engine.loading + wait
-    later = {n: v + more for n, v in found.items() if n.startswith(("ttft", "e2e"))}
+    later = {n: v + more for n, v in times.items() if n.startswith(("ttft", "e2e"))}
     later["requests_in_flight"] = requests.rate * later["e2e_mean"]
     known = {n: where(stable, v, math.nan * v) for n, v in later.items()}
     rates = {"request_capacity": capacity, "utilization": utilization, "stable": stable}
-    return found | known | rates
+    return times | known | rates
 
 
 def queue_at(
@@ -146,12 +146,12 @@ def _queue(engine: Engine, requests: Requests, turnover: Turnover) -> dict[str, 
     drawn = interpolated(engine.sizes, engine.powers, running)
     # Without requests, a device draws what an idle one does that a program occupies.
     drawn = engine.idle_power + state.busy * (drawn - engine.idle_power)
-    found = times | {
+    steady_times = times | {
         "requests_in_flight": steady.rate * times["e2e_mean"],
         "decode_latency": interpolated(engine.sizes, engine.decodes, running),
     }
     answer = {
-        **{name: where(stable, value, math.nan * value) for name, value in found.items()},
+        **{name: where(stable, value, math.nan * value) for name, value in steady_times.items()},
         "device_power": where(stable, drawn, engine.powers[-1]),
         "request_capacity": capacity,
         "utilization": utilization,

@@ -314,9 +314,9 @@ def overload(utilization: float) -> str:
 
 
 def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
-    found = []
+    reasons = []
     if values["max_batch_size"] < 1:
-        found.append(
+        reasons.append(
             "memory: not one sequence of full length fits: store weights in a narrower format, "
             "shorten the context, or raise tp_size"
         )
@@ -329,9 +329,9 @@ def _reasons(values: Mapping[str, Any], inputs: OpenLoopInputs) -> list[str]:
             if limit <= values["places"]
             else ""
         )
-        found.append(
+        reasons.append(
             f"{overload(values['utilization'])}: the engine serves "
             f"{capacity}, with at most {values['places']} sequences at once{adapters}; share the "
             f"requests among at least {int(values['utilization']) + 1} engines"
         )
-    return found
+    return reasons
