@@ -17,7 +17,6 @@ from mlsysim import (
     Models,
     OpenLoopSolver,
     ServingSolver,
-    Systems,
     Traffic,
     capacity,
     plan_serving,
@@ -29,7 +28,7 @@ from mlsysim.core.numeric import Value
 from mlsysim.core.result import Result
 from mlsysim.solvers.arguments import Choice, PrecisionName, Whole
 from mlsysim.solvers.base import Solver
-from mlsysim.solvers.serving.inputs import EngineArguments, Only, ServingInputs
+from mlsysim.solvers.serving.inputs import EngineArguments, ServingInputs
 from mlsysim.solvers.signatures import (
     arguments_of,
     composed,
@@ -41,7 +40,6 @@ from mlsysim.solvers.signatures import (
 
 SERVING = (ServingSolver, OpenLoopSolver, DisaggregatedSolver)
 SHARED = arguments_of(EngineArguments)
-DRAFTS = {"draft_tokens": 3, "acceptance_length": 2}
 Size = TypeVar("Size")
 
 
@@ -198,20 +196,6 @@ def test_an_input_that_a_solver_does_not_have_has_its_default():
 
 def test_models_have_a_field_for_each_shared_argument():
     assert SHARED.keys() <= ServingInputs._fields
-
-
-def test_marks_name_the_pool_that_has_the_argument():
-    chat = {"model": Models.DeepSeek_V3, "hardware": Systems.Nodes.DGX_H100, "arrival_rate": 1}
-    changes = {
-        "prefill": {"dcp_size": {"dcp_size": 8, "tp_size": 8}, "draft_tokens": DRAFTS},
-        "decode": {"cached_share": {"cached_share": 0.5}, "loaded_share": {"loaded_share": 0.5}},
-    }
-    for role, mark in (("prefill", Only.DECODE), ("decode", Only.PREFILL)):
-        assert changes[role].keys() <= set(marked(EngineArguments, mark))
-        for name, change in changes[role].items():
-            with pytest.raises(ConfigError) as fault:
-                OpenLoopSolver.solve(**chat, role=role, **change)
-            assert fault.value.argument == name
 
 
 @pytest.mark.parametrize("function", [plan_serving, capacity])

@@ -11,11 +11,9 @@ from mlsysim import (
     DistributedSolver,
     Hardware,
     Models,
-    ServingCalibrations,
     ServingSolver,
     SingleNodeSolver,
     Systems,
-    sweep,
 )
 from mlsysim.core.types import (
     Attention,
@@ -26,9 +24,7 @@ from mlsysim.core.types import (
     LatentAttention,
     Layers,
     LinearAttention,
-    MoETransformerModel,
     SlidingWindow,
-    Source,
     TopKeys,
     TransformerModel,
 )
@@ -189,41 +185,6 @@ def test_two_kinds_in_parallel_are_the_sum_of_both():
             assert mine["kv_cache_size"] == pytest.approx(both_kept, rel=1e-12)
 
 
-def test_a_parallel_mixer_of_hardly_any_width_costs_hardly_anything():
-    """One head with one number and no state: 2 x 4,096 parameters of 218 million a layer."""
-    tiny = LinearAttention(
-        heads=1,
-        key_heads=1,
-        key_dim=0,
-        value_dim=1,
-        conv_width=1,
-        gates=0,
-        output_gate=False,
-    )
-    one, pair = WHOLE, both(Attention(**HEADS), tiny)
-    assert pair.si("parameters") - one.si("parameters") == 8 * 2 * 4_096
-    assert pair.state_bytes_per_sequence("bf16").magnitude == 0
-    plans = [{"batch_size": 256, "efficiency": 0.4}, {"batch_size": 256, "recompute": "full"}]
-    for plan in plans:
-        first, second = (
-            numbers(DistributedSolver.solve(model=a, fleet=FLEET, **plan)) for a in (one, pair)
-        )
-        for name in ("step_latency_total", "model_flops", "memory", "activation_memory"):
-            assert first[name] <= second[name] <= first[name] * 1.03, name
-    # Its kernels take a fixed time, which these constants leave out.
-    none = dataclasses.replace(ServingCalibrations.Hopper_TensorRT, attention_overhead=0)
-    for share, constants in ((None, none), (0.5, None)):
-        given = {
-            "hardware": Hardware.H200,
-            "batch_size": 8,
-            "efficiency": share,
-            "calibration": constants,
-        }
-        first, second = (numbers(ServingSolver.solve(model=a, **given)) for a in (one, pair))
-        for name in ("itl", "ttft", "kv_cache_size", "total_memory_required"):
-            assert first[name] <= second[name] <= first[name] * 1.05, name
-
-
 def test_a_short_convolution_by_hand():
     """LFM2: three projections as wide as the token, one back, and 3 taps of each channel."""
     conv = LinearAttention(heads=4_096, key_heads=1, key_dim=0, value_dim=1, conv_width=3)
@@ -272,32 +233,6 @@ def test_one_expert_is_a_dense_block(shared):
     assert expert.si("parameters") == WHOLE.si("parameters")
     assert expert.active_parameters == WHOLE.active_parameters
     same(expert, WHOLE)
-
-
-@pytest.mark.parametrize("shared", [0, 4_096])
-def test_one_expert_in_the_short_form_is_a_dense_block(shared):
-    shape = {"layers": 8, "hidden_dim": 4_096, "vocab_size": 32_000, "seq_len": 4_096}
-    shape |= {"name": "short", "source": Source(title="test"), **HEADS, "gated_mlp": True}
-    dense = TransformerModel(**shape, ffn_dim=14_336)
-    mixed = shape | {"ffn_dim": 14_336, "experts_per_token": 1, "moe_layers": 8}
-    one, eight = (
-        MoETransformerModel(
-            **mixed, experts=count, expert_ffn_dim=14_336 - shared, shared_ffn_dim=shared
-        )
-        for count in (1, 8)
-    )
-    same(one, dense)
-    # A sweep over both keeps them apart.
-    found = sweep(DistributedSolver, model=[one, eight], fleet=FLEET, batch_size=256)
-    alone = [
-        DistributedSolver.solve(model=a, fleet=FLEET, batch_size=256).step_latency_total
-        for a in (one, eight)
-    ]
-    assert alone[0] < alone[1]
-    for row, each in zip(found, alone, strict=True):
-        assert row["step_latency_total"].to("s").magnitude == pytest.approx(
-            each.to("s").magnitude, rel=1e-12
-        )
 
 
 def test_experts_as_wide_as_the_token():

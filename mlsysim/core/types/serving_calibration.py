@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import constant, number, record, require
@@ -178,12 +178,5 @@ class ServingCalibration(Banded, Rates):
         """Return the constants with the bands that apply to a model."""
         if not self.models or model in self.models:
             return self
-        return replace(
-            self,
-            itl_band_low=self.new_itl_band_low,
-            itl_band_high=self.new_itl_band_high,
-            ttft_band_low=self.new_ttft_band_low,
-            ttft_band_high=self.new_ttft_band_high,
-            throughput_band_low=self.new_throughput_band_low,
-            throughput_band_high=self.new_throughput_band_high,
-        )
+        bands = [item.name for item in fields(self) if item.name.startswith("new_")]
+        return replace(self, **{name.removeprefix("new_"): getattr(self, name) for name in bands})
