@@ -35,6 +35,7 @@ from mlsysim.solvers.serving.inputs import (
     EngineArguments,
     ServingInputs,
     check_generates,
+    device_in,
     with_bands,
 )
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
@@ -45,7 +46,7 @@ from mlsysim.solvers.serving.memory import (
     pass_budget,
     server_memory,
 )
-from mlsysim.solvers.serving.passes import decode_pass, device_of, new_tokens, prefill_pass
+from mlsysim.solvers.serving.passes import decode_pass, device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.serving.sessions import (
     Prefixes,
     fixed_point,
@@ -212,10 +213,7 @@ class DisaggregatedInputs(ServingInputs):
     @property
     def prefill_device(self) -> Accelerator:
         """The device of the prefill pool."""
-        if isinstance(self.prefill_hardware, Accelerator):
-            return self.prefill_hardware
-        where_at = self.prefill_hardware
-        return (where_at.node if isinstance(where_at, Fleet) else where_at).accelerator
+        return device_in(self.prefill_hardware)
 
     prefill_peak_rate = _of_prefill_pool(ServingInputs.peak_rate)
     prefill_wide_peak_rate = _of_prefill_pool(ServingInputs.wide_peak_rate)
@@ -269,7 +267,7 @@ class _Prefills:
 
 def _prefills(i: DisaggregatedInputs, pool: DisaggregatedInputs) -> _Prefills:
     """Return the times and the rate of prompts in the prefill pool of a server."""
-    device = device_of(pool)
+    device = device_rates(pool)
     alone = prefill_pass(pool, device, 1)
     waiting = maximum(1, i.batch_size / i.prefill_workers)
     prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
@@ -292,7 +290,7 @@ def _prefills(i: DisaggregatedInputs, pool: DisaggregatedInputs) -> _Prefills:
 
 def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     """Model prefill in one pool, the transfer of the cache, and decode in the other pool."""
-    c, pool, device = i.calibration, i.prefill_pool(), device_of(i)
+    c, pool, device = i.calibration, i.prefill_pool(), device_rates(i)
     prefills = _prefills(i, pool)
 
     # Transfer of one prompt's cache, over the ports of the devices that hold it

@@ -12,7 +12,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import Q_, Quantity, format_number, strip
 from mlsysim.planner.service.engines import LEVERS, Choice, queue_times, stacked
-from mlsysim.solvers.serving.passes import decode_pass, device_of, new_tokens, prefill_pass
+from mlsysim.solvers.serving.passes import decode_pass, device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.work import decode_score_flops, token_flops
 from mlsysim.traffic import Traffic
@@ -113,7 +113,7 @@ def physical_times(i: OpenLoopInputs) -> dict[str, tuple[float, str]]:
         For ``"ttft"``, ``"tpot"`` and ``"e2e"``, seconds and words.
     """
     model, per_mac = i.model, i.conventions.flops_per_mac
-    d = device_of(i)
+    d = device_rates(i)
     new, context = new_tokens(i), f.mean_context(i.seq_len, i.output_len)
     token = token_flops(model, new, per_mac)
     prompt = f.prefill_flops(new, 1, token.matrix, token.score, token.logit)

@@ -58,6 +58,7 @@ __all__ = [
     "ServingInputs",
     "Size",
     "check_generates",
+    "device_in",
     "unused",
     "with_bands",
 ]
@@ -279,6 +280,12 @@ PLAN = marked(EngineArguments, Only.PLAN)
 _DEFAULTS = defaults_of(ServingArguments)
 
 
+def device_in(hardware: Accelerator | Node | Fleet) -> Accelerator:
+    """Return a device itself, or the device of a node or a fleet."""
+    node = hardware.node if isinstance(hardware, Fleet) else hardware
+    return node.accelerator if isinstance(node, Node) else node
+
+
 class ServingInputs(InferenceInputs, defaults=_DEFAULTS):
     """Inputs of serving: the arguments of `ServingSolver.solve`, and constants."""
 
@@ -351,11 +358,8 @@ class ServingInputs(InferenceInputs, defaults=_DEFAULTS):
 
     @property
     def device(self) -> Accelerator:
-        """The device, or one device of the node or fleet."""
-        if isinstance(self.hardware, Accelerator):
-            return self.hardware
-        node = self.hardware.node if isinstance(self.hardware, Fleet) else self.hardware
-        return node.accelerator
+        """The device, or the device of the node or fleet."""
+        return device_in(self.hardware)
 
     @property
     def devices(self) -> Value:

@@ -37,7 +37,7 @@ from mlsysim.solvers.serving.passes import (
     Pass,
     attending_time,
     decode_pass,
-    device_of,
+    device_rates,
     load_crossover,
     new_tokens,
     prefill_pass,
@@ -58,7 +58,7 @@ __all__ = [
 
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""
-    c, d = i.calibration, device_of(i)
+    c, d = i.calibration, device_rates(i)
     loop = closed_loop(i, d)
     itl, ttft, request_rate = loop.itl, loop.ttft, loop.request_rate
     running, memory, energy = loop.batch.running, loop.batch.memory, loop.energy

@@ -30,7 +30,7 @@ __all__ = [
     "Pass",
     "attending_time",
     "decode_pass",
-    "device_of",
+    "device_rates",
     "load_crossover",
     "new_tokens",
     "prefill_pass",
@@ -54,7 +54,7 @@ class Pass:
     """Operations of a device on rows of zeros."""
 
 
-def device_of(i: ServingInputs) -> Device:
+def device_rates(i: ServingInputs) -> Device:
     """Return the rates that a device of the engine reaches."""
     return inference_device(i, i.model, i.weight_precision, i.precision.training_bytes)
 

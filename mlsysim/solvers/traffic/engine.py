@@ -33,7 +33,7 @@ from mlsysim.solvers.serving.operators import (
     prompts_together,
     refills_together,
 )
-from mlsysim.solvers.serving.passes import device_of, new_tokens, prefill_pass
+from mlsysim.solvers.serving.passes import device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 __all__ = ["Engine", "engine_of", "interpolated", "with_prefixes"]
@@ -211,7 +211,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     length = f.length_in_flight(i.answer, i.output_variation)
     # The cached and loaded shares are subtracted below, for each prompt.
     running = i.but(output_len=length, cached_share=0.0, loaded_share=0.0)
-    device = device_of(i)
+    device = device_rates(i)
     full = closed_loop(running.but(batch_size=i.batch_limit), device).batch
     places = full.running
     sizes = tuple(minimum(float(2**power), places) for power in range(_DOUBLINGS))
@@ -289,7 +289,7 @@ def with_prefixes(engine: Engine, i: OpenLoopInputs) -> Engine:
     if i.role == "decode":
         return engine
     return replace(
-        engine, **vars(_prompt_times(i, device_of(i), engine.places)), loading=loading_time(i)
+        engine, **vars(_prompt_times(i, device_rates(i), engine.places)), loading=loading_time(i)
     )
 
 
