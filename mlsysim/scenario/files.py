@@ -118,22 +118,12 @@ _WORDS = {"null": None, "true": True, "false": False, "": None}
 
 @dataclass
 class Document:
-    """The document that was read.
-
-    Attributes
-    ----------
-    data : object
-        Mappings, lists, text, numbers, Booleans and `None`.
-    file : str
-        Name of the file; empty if there is none.
-    lines : dict
-        Line of each key path.
-    faults : list of Fault
-        Faults found by the reader.
-    """
+    """The document that was read."""
 
     data: Any = None
+    """Mappings, lists, text, numbers, Booleans and `None`."""
     file: str = ""
+    """Name of the file; empty if there is none."""
     lines: dict[KeyPath, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     spoiled: set[KeyPath] = field(default_factory=set)
@@ -159,7 +149,9 @@ class Document:
         """
         from jsonschema import Draft202012Validator  # loaded only for files
 
-        for error in Draft202012Validator(public(schema, values=False)).iter_errors(self.data):
+        for error in Draft202012Validator(schema).iter_errors(self.data):
+            if "reads" in error.schema and not _GROUPS & error.schema.keys():
+                continue
             for path, message in _faults_of(error):
                 self.fault(path, message)
         return self._read(schema, self.data, ())
@@ -261,20 +253,16 @@ def _key_of(fault: ConfigError, data: Any) -> KeyPath:
     return next(((key,) for key, value in items if argument in (key, str(value))), ())
 
 
-def public(schema: Any, *, values: bool = True) -> Any:
-    """Return a schema with only the keywords of JSON Schema.
+_GROUPS = {"properties", "additionalProperties", "items"}
 
-    Without `values`, the rules of values that a function reads are left out too.
-    """
+
+def public(schema: Any) -> Any:
+    """Return a schema with only the keywords of JSON Schema."""
     if isinstance(schema, list):
-        return [public(item, values=values) for item in schema]
+        return [public(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    groups = ("properties", "additionalProperties", "items")
-    if "reads" in schema and not values and not any(key in schema for key in groups):
-        return {}
-    private = ("reads", "faults") if values else ("reads",)
-    return {k: public(item, values=values) for k, item in schema.items() if k not in private}
+    return {key: public(item) for key, item in schema.items() if key not in ("reads", "faults")}
 
 
 def section(properties: Mapping[str, Schema], **rest: Any) -> Schema:
