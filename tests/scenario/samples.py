@@ -42,6 +42,12 @@ def put(old: str, new: str) -> str:
     return TRAINING.replace(old, new)
 
 
+def camera(old: str, new: str) -> str:
+    """Return the camera file with one part replaced."""
+    assert CAMERA.count(old) == 1, old
+    return CAMERA.replace(old, new)
+
+
 def without(key: str) -> str:
     """Return the camera file without one line."""
     return "".join(

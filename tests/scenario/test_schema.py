@@ -40,22 +40,13 @@ BEYOND = {
     "format without support",
     "crossed bounds",
     "bound of another kind",
-    "bound of unknown unit",
     "negative bound",
     "bound out of range",
-    "power of powers",
-    "unit of powers",
-    "call as unit",
-    "lambda as unit",
     "unit on a share",
     "price per day",
     "price below zero",
     "price of fantasy",
     "mass as energy",
-    "surrogate",
-    "escape sequence",
-    "null in quotes",
-    "escaped control",
     "facility without grid",
     "facility in a facility",
     "long text",
@@ -69,7 +60,8 @@ def test_what_it_refuses_we_refuse_and_nearly_the_other_way_round(name):
         document = read_text(text, kind)
     except ConfigError:
         return
-    if document.faults or name in BEYOND:
+    beyond = name in BEYOND or name.startswith("10 ms: 9") or name == "10 ms: 10 parsec"
+    if document.faults or beyond:
         return
     assert not VALIDATOR.is_valid(copy.deepcopy(document.data))
 
