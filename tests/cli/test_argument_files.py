@@ -6,15 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from mlsysim.cli.app import app
+from tests.cli.calls import call
 
 ARGUMENTS = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8}
-
-
-def run(*words: str):
-    return CliRunner().invoke(app, words)
 
 
 @pytest.fixture
@@ -29,17 +24,17 @@ def file(tmp_path: Path):
 
 def test_a_file_is_the_command_line_that_it_spells(file):
     words = ["--model", "Llama3_8B", "--hardware", "H100", "--batch-size", "8", "--format", "json"]
-    given = run("solve", "serving", *words)
-    read = run("solve", "serving", "--file", file(ARGUMENTS | {"format": "json"}))
+    given = call("solve", "serving", *words)
+    read = call("solve", "serving", "--file", file(ARGUMENTS | {"format": "json"}))
     assert read.exit_code == given.exit_code == 0
     assert json.loads(read.output) == json.loads(given.output)
 
 
 @pytest.mark.parametrize("words", [["--batch-size", "16"], ["--set", "batch-size=16"]])
 def test_the_command_line_replaces_values_of_the_file(file, words):
-    read = run("solve", "serving", "--file", file(ARGUMENTS), *words)
-    given = run("solve", "serving", "--file", file(ARGUMENTS | {"batch_size": 16}))
-    assert read.output == given.output != run("solve", "serving", "--file", file(ARGUMENTS)).output
+    read = call("solve", "serving", "--file", file(ARGUMENTS), *words)
+    given = call("solve", "serving", "--file", file(ARGUMENTS | {"batch_size": 16}))
+    assert read.output == given.output != call("solve", "serving", "--file", file(ARGUMENTS)).output
 
 
 def test_lists_are_choices(file):
@@ -52,7 +47,7 @@ def test_lists_are_choices(file):
         "confidence": None,
         "format": "json",
     }
-    found = run("serve-plan", "--file", file(service))
+    found = call("serve-plan", "--file", file(service))
     assert found.exit_code == 0, found.output
     levers = {item["lever"] for item in json.loads(found.output)["alternatives"]}
     assert {"hardware", "tp_size"} <= levers
@@ -60,7 +55,7 @@ def test_lists_are_choices(file):
 
 def test_every_fault_of_a_file_is_named_with_its_line(file):
     text = "model: Llama3_8B\nhardwear: H100\nbatch_size: {a: 1}\n"
-    found = run("solve", "serving", "--file", file(text, "run.yaml"))
+    found = call("solve", "serving", "--file", file(text, "run.yaml"))
     assert found.exit_code == 2
     assert "run.yaml:2: hardwear" in found.output
     assert "run.yaml:3: batch_size" in found.output
@@ -71,12 +66,12 @@ def test_every_fault_of_a_file_is_named_with_its_line(file):
     [("- a\n", "run.yaml"), ("", "run.yaml"), ("model: [", "run.yaml"), ("{", "run.json")],
 )
 def test_a_file_that_has_no_arguments_is_refused(file, text, name):
-    found = run("solve", "serving", "--file", file(text, name))
+    found = call("solve", "serving", "--file", file(text, name))
     assert found.exit_code == 2
     assert name in found.output
 
 
 def test_the_example_file_runs():
-    found = run("serve-plan", "--file", "examples/plan_service.yaml", "--format", "json")
+    found = call("serve-plan", "--file", "examples/plan_service.yaml", "--format", "json")
     assert found.exit_code == 0, found.output
     assert json.loads(found.output)["goal"] == "cost"

@@ -7,7 +7,6 @@ import json
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems
 from mlsysim.cli.app import app
@@ -16,6 +15,7 @@ from mlsysim.cli.questions import QUESTIONS
 from mlsysim.core.types import SCHEDULES
 from mlsysim.planner import advise
 from mlsysim.solvers.arguments import Amount, Noun
+from tests.cli.calls import call, data, printed, settings
 
 ASKING = {
     **{("solve", question): solver for question, solver in QUESTIONS.items()},
@@ -29,20 +29,8 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def call(*words: str):
-    return CliRunner().invoke(app, list(words), catch_exceptions=False)
-
-
-def data(*words: str):
-    done = call(*words, "--json")
-    assert done.exit_code in (0, 3), done.output
-    return json.loads(done.stdout)
-
-
 def help_of(*words: str) -> str:
-    done = call(*words, "--help")
-    assert done.exit_code == 0
-    return " ".join(done.stdout.split())
+    return " ".join(printed(*words, "--help").split())
 
 
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)
@@ -85,8 +73,8 @@ def test_every_command_that_asks_is_built_alike():
 
 
 def test_an_option_and_set_are_the_same():
-    by_option = data(*TRAINING, "--batch-size", "256", "--tp-size", "8")
-    assert by_option == data(*TRAINING, "--set", "batch_size=256", "--set", "tp-size=8")
+    by_option = data(*TRAINING, "--batch-size", "256", "--tp-size", "8", code=3)
+    assert by_option == data(*TRAINING, *settings("batch_size=256", "tp-size=8"), code=3)
     answer = DistributedSolver.solve(
         model=Models.Llama3_70B,
         fleet=Systems.Clusters.Research_256,
@@ -101,7 +89,8 @@ def test_an_option_reads_amounts_switches_and_nothing():
     week = data("solve", "sustainability", *words, "--duration-days", "1 week")
     assert week == data("solve", "sustainability", *words, "--duration-days", "7")
     words = [*TRAINING, "--batch-size", "256", "--seq-len", "null"]
-    split = [data(*words, "--tp-size", "8", "--sequence-parallel", on) for on in ("true", "false")]
+    words += ["--tp-size", "8", "--sequence-parallel"]
+    split = [data(*words, on, code=3) for on in ("true", "false")]
     memory = [answer["result"]["memory"]["value"] for answer in split]
     assert memory[0] < memory[1]
 

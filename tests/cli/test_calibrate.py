@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import mlsysim
 from mlsysim import SimulationConfig
-from mlsysim.cli.app import app
 from mlsysim.cli.group import BAD_INPUT, FAILED
+from tests.cli.calls import call, data
 
 TABLE = """\
 id,model,fleet,batch_size,microbatch_count,seq_len,precision,zero_stage,step_latency_total (s)
@@ -28,16 +27,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("runs.csv").write_text(TABLE, encoding="utf-8")
     return tmp_path
-
-
-def call(*words: str):
-    return CliRunner().invoke(app, list(words), catch_exceptions=False)
-
-
-def data(*words: str):
-    done = call(*words, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def test_it_writes_what_python_makes(folder):

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import mlsysim
 from mlsysim import (
-    Calibrations,
     Hardware,
     Models,
     Scenarios,
@@ -30,25 +28,12 @@ from mlsysim.core.errors import spelled
 from mlsysim.registry.names import entries
 from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.arguments import Noun
+from tests.cli.calls import call, data, printed, settings
 from tests.scenario.samples import CAMERA, TRAINING
 
 COMMANDS = app.list_commands(click.Context(app))
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--set", "batch_size=256"]
-
-
-def call(*words: str):
-    return CliRunner().invoke(app, list(words), catch_exceptions=False)
-
-
-def printed(*words: str) -> str:
-    done = call(*words)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def data(*words: str):
-    return json.loads(printed(*words, "--json"))
 
 
 def test_version_and_help():
@@ -164,10 +149,6 @@ def test_solve_answers_as_the_solver_does():
     assert str(answer) in printed("solve", "inference", *RESNET, "--set", "batch_size=32")
 
 
-def settings(*pairs: str) -> list[str]:
-    return [word for pair in pairs for word in ("--set", pair)]
-
-
 PLAN = ("tp_size=8", "pp_size=4", "microbatch_count=32", "sequence_parallel=true", "seq_len=2048")
 MONTH = ("duration_days=30", "utilization=0.8")
 ASKED = [
@@ -214,25 +195,6 @@ def test_sweep():
     )
     assert "and 5 more rows" in text
     assert text.splitlines()[0].split() == ["tp_size", "mfu"]
-
-
-def test_a_sweep_takes_the_constants_of_each_row():
-    words = ["training", "--model", "Llama3_70B", "--fleet", "Research_256"]
-    for setting in ("batch_size=256", "seq_len=8192", "precision=bf16", "tp_size=8"):
-        words += ["--set", setting]
-    rows = data("sweep", *words, "--set", "zero_stage=0,1,2,3")
-    for stage, row in enumerate(rows):
-        done = call("solve", *words, "--set", f"zero_stage={stage}", "--json")
-        assert done.exit_code == (0 if row["feasible"] else 3)
-        alone = json.loads(done.stdout)["result"]
-        assert row["zero_stage"] == stage
-        assert row["step_latency_total"] == alone["step_latency_total"]
-        assert row["dp_size"] == alone["dp_size"]
-
-
-def test_sweep_over_names():
-    words = ["--model", "ResNet50", "--hardware", "A100,H100", "--set", "precision=fp16,int8"]
-    assert len(data("sweep", "inference", *words)) == 4
 
 
 def test_sweep_with_configurations_that_make_no_sense():
@@ -316,14 +278,6 @@ def test_every_solver_is_a_question():
 
     ours = {each for each in Solver.__subclasses__() if each.__module__.startswith("mlsysim.")}
     assert set(QUESTIONS.values()) == ours
-
-
-@pytest.mark.parametrize("name", Calibrations.names())
-def test_a_calibration_is_named(name):
-    words = [*LLAMA, *settings(*PLAN, f"calibration={name}")]
-    assert data("solve", "training", *words)["result"]["calibration"].startswith(
-        Calibrations[name].name
-    )
 
 
 def test_every_argument_that_is_an_entry_has_names_to_take():

@@ -7,7 +7,6 @@ import io
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from mlsysim import (
     Hardware,
@@ -17,7 +16,7 @@ from mlsysim import (
     ServingSolver,
     compare,
 )
-from mlsysim.cli.app import app
+from tests.cli.calls import call, data
 
 MACHINE = ("--model", "Llama3_8B", "--hardware", "H100")
 RUN = {
@@ -40,10 +39,6 @@ def file(tmp_path):
     return path
 
 
-def call(*words):
-    return CliRunner().invoke(app, ["compare", *map(str, words)])
-
-
 def clients(batch_size, **more):
     return ServingSolver.solve(
         model=Models.Llama3_8B,
@@ -56,9 +51,7 @@ def clients(batch_size, **more):
 
 
 def test_a_closed_loop_takes_its_load_from_the_file(file):
-    done = call(file, *MACHINE, "--json")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    found = data("compare", file, *MACHINE)
     gap = compare(clients(16, waves=10), file)
     assert found["next_lever"] == gap.next_lever
     assert [row["predicted"] for row in found["table"]] == list(gap.table["predicted"])
@@ -69,14 +62,14 @@ def test_a_closed_loop_takes_its_load_from_the_file(file):
 
 
 def test_another_number_of_clients_is_mentioned(file):
-    done = call(file, *MACHINE, "--batch-size", 32)
+    done = call("compare", file, *MACHINE, "--batch-size", 32)
     assert done.exit_code == 0, done.output
     assert "The file has batch_size = 16, and the prediction 32" in done.output
     assert str(compare(clients(32), file)) in done.output
 
 
 def test_an_open_loop_prediction_of_a_closed_loop_is_refused(file):
-    done = call(file, *MACHINE, "--arrival-rate", 10)
+    done = call("compare", file, *MACHINE, "--arrival-rate", 10)
     assert done.exit_code == 2
     assert "batch_size = 16 (closed loop)" in done.output
     assert "arrival_rate = 10" in done.output
@@ -87,7 +80,7 @@ def test_an_open_loop_may_be_given_by_arguments(tmp_path):
     times = {key: value for key, value in RUN.items() if key.startswith("mean")}
     path.write_text(json.dumps(times), encoding="utf-8")
     load = ("--arrival-rate", 10, "--seq-len", 1024, "--output-len", 128)
-    found = json.loads(call(path, *MACHINE, *load, "--json").stdout)
+    found = data("compare", path, *MACHINE, *load)
     said = OpenLoopSolver.solve(
         model=Models.Llama3_8B,
         hardware=Hardware.H100,
@@ -97,7 +90,7 @@ def test_an_open_loop_may_be_given_by_arguments(tmp_path):
     )
     assert found["table"][0]["predicted"] == pytest.approx(said.ttft_mean.to("ms").magnitude)
     assert [found["calibration"] in note for note in found["notes"]] == [True]
-    missing = call(path, *MACHINE)
+    missing = call("compare", path, *MACHINE)
     assert missing.exit_code == 2
     assert "arrival_rate" in missing.output
 
@@ -106,7 +99,7 @@ def test_an_open_loop_may_be_given_by_arguments(tmp_path):
 def test_tables_for_programs(file, table, column):
     rows = list(
         csv.DictReader(
-            io.StringIO(call(file, *MACHINE, "--table", table, "--format", "csv").output)
+            io.StringIO(call("compare", file, *MACHINE, "--table", table, "--format", "csv").output)
         )
     )
     expected = getattr(compare(clients(16, waves=10), file), table)
@@ -117,7 +110,7 @@ def test_tables_for_programs(file, table, column):
 def test_arguments_in_a_file(file, tmp_path):
     settings = tmp_path / "server.yaml"
     settings.write_text("model: Llama3_8B\nhardware: H100\nkv_precision: fp8\n", encoding="utf-8")
-    found = json.loads(call(file, "--file", settings, "--json").stdout)
+    found = data("compare", file, "--file", settings)
     expected = compare(clients(16, waves=10, kv_precision="fp8"), file)
     assert [row["predicted"] for row in found["table"]] == list(expected.table["predicted"])
 
@@ -125,11 +118,11 @@ def test_arguments_in_a_file(file, tmp_path):
 def test_constants_of_the_engine_in_the_file(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(RUN | {"backend": "vllm"}), encoding="utf-8")
-    found = json.loads(call(path, *MACHINE, "--json").stdout)
+    found = data("compare", path, *MACHINE)
     expected = clients(16, waves=10, calibration=ServingCalibrations.Hopper_vLLM)
     assert found["calibration"] == expected.calibration
     assert [row["predicted"] for row in found["table"]] == list(
         compare(expected, path).table["predicted"]
     )
-    usual = json.loads(call(path, *MACHINE, "--calibration", "Hopper_TensorRT", "--json").stdout)
+    usual = data("compare", path, *MACHINE, "--calibration", "Hopper_TensorRT")
     assert usual["calibration"] == clients(16).calibration

@@ -7,11 +7,10 @@ import math
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from mlsysim import DistributedSolver, Models, Systems, advise, contrast, diagnose
-from mlsysim.cli.app import app
 from mlsysim.core.result import plain
+from tests.cli.calls import call, data
 
 JOB = {"model": Models.Llama3_70B, "fleet": Systems.Clusters.Research_256, "batch_size": 256}
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]
@@ -27,16 +26,6 @@ def options(arguments: dict[str, object]) -> list[str]:
         for name, value in arguments.items()
         for word in (f"--{name.replace('_', '-')}", str(value))
     ]
-
-
-def call(*words: str):
-    return CliRunner().invoke(app, list(words), catch_exceptions=False)
-
-
-def data(*words: str, code: int = 0):
-    done = call(*words, "--json")
-    assert done.exit_code == code, done.output
-    return json.loads(done.stdout)
 
 
 def test_advise():
