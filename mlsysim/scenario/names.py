@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from os import PathLike
-from typing import Any, TypeGuard
+from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.types import (
@@ -30,7 +30,6 @@ __all__ = [
     "fleet_text",
     "named_calibration",
     "read_argument",
-    "read_from",
 ]
 
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
@@ -42,27 +41,19 @@ MODEL_FILE = re.compile(r"\.([jJ][sS][oO][nN]|[gG][gG][uU][fF])$|/$")
 
 
 def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
-    """Return the row of that name.
+    """Return the row of that name, which errors call `label`.
 
-    Parameters
-    ----------
-    name
-        Short name of the row, such as ``"H100"``; case, hyphens, underscores, dots and spaces may
-        differ. It can also be a path relative to the working directory: for a training calibration,
-        of a YAML file made by `calibrate`; for a device or a server, of one that `load_hardware`
-        reads; for a transformer, of a ``config.json``, of its directory (with a trailing ``/``) or
-        of a ``.gguf`` file. ``"L40S_Server:2"`` means two devices of a server.
-    kinds
-        Types that the row may have.
-    label
-        What to call such a row in a message.
+    Case, hyphens, underscores, dots and spaces may differ. A name can also be a path relative to
+    the working directory: for a training calibration, of a YAML file made by `calibrate`; for a
+    device or a server, of one that `load_hardware` reads; for a transformer, of a ``config.json``,
+    of its directory (with a trailing ``/``) or of a ``.gguf`` file. ``"L40S_Server:2"`` means two
+    devices of a server.
 
     Raises
     ------
-    UnknownEntryError
-        If there is no such row. The message lists similar names.
     ConfigError
-        If a file cannot be read or describes something else, or a server has too few devices.
+        If there is no such row, a file cannot be read or describes something else, or a server has
+        too few devices.
     """
     if Calibration in kinds and isinstance(name, str) and FILE.search(name):
         # Imported here, because only files need PyYAML.
@@ -75,12 +66,13 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
             return part_of_server(find_entry(server[1], (Accelerator, Node), label), int(server[2]))
         if FILE.search(name):
             return _hardware_of(name, kinds)
-    if read_from(name, kinds):
+    transformers = any(issubclass(TransformerModel, kind) for kind in kinds)
+    if transformers and isinstance(name, str) and MODEL_FILE.search(name):
         return Models.from_config(name)
     try:
         return row_of(name, kinds, label)
     except UnknownEntryError as fault:
-        if isinstance(name, str) and _reads_models(kinds) and re.search(r"[/\\]", name):
+        if transformers and isinstance(name, str) and re.search(r"[/\\]", name):
             fault.message += (
                 "; the path of a model must end in .json or .gguf, that of a directory in /"
             )
@@ -100,13 +92,7 @@ def _hardware_of(path: str, kinds: tuple[type, ...]) -> Accelerator | Node:
 
 
 def named_calibration(value: Any, argument: str) -> Calibration:
-    """Return a training calibration, given as an object, by its name, or by its file.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither, or the file cannot be read.
-    """
+    """Return a training calibration, given as an object, by its name, or by its file."""
     if isinstance(value, PathLike):
         value = str(value)
     if isinstance(value, str):
@@ -127,16 +113,6 @@ def named_calibration(value: Any, argument: str) -> Calibration:
     return value
 
 
-def read_from(name: object, kinds: tuple[type, ...]) -> TypeGuard[str]:
-    """Return whether a name is the path of a model and a transformer is accepted."""
-    path = isinstance(name, str) and MODEL_FILE.search(name) is not None
-    return path and _reads_models(kinds)
-
-
-def _reads_models(kinds: tuple[type, ...]) -> bool:
-    return any(issubclass(TransformerModel, kind) for kind in kinds)
-
-
 _BUILT = re.compile(r"([0-9]{1,9})x([^@]+)(?:@(.+))?")
 
 
@@ -146,22 +122,16 @@ def fleet_text(node: Any, count: Any = 1, fabric: Any = None) -> str:
 
 
 def find_fleet(text: object, argument: str) -> Fleet:
-    """Return the fleet of a name, or of a number of servers and a network.
+    """Return the fleet of a name, or of a number of servers and the network between them.
 
-    Parameters
-    ----------
-    text
-        A fleet of the registry, a server or a device (a fleet of one), or their number, the server
-        and the network between them: ``"64xDGX_H100@InfiniBand_NDR"``.
-    argument
-        Name of the argument, for errors.
+    The name may be that of a server or a device, which is a fleet of one. With a number, the text
+    is like ``"64xDGX_H100@InfiniBand_NDR"``.
 
     Raises
     ------
-    UnknownEntryError
-        If there is no such fleet, server, device or network.
     ConfigError
-        If several servers have no network, or the number is zero.
+        If there is no such fleet, server, device or network, if several servers have no network, or
+        if the number is zero.
     """
     parts = _BUILT.fullmatch(text) if isinstance(text, str) else None
     if parts is None:
@@ -181,16 +151,7 @@ def find_fleet(text: object, argument: str) -> Fleet:
 
 
 def read_argument(kind: Argument, name: str, value: Any) -> Any:
-    """Read an argument of a solver from a plain scalar, and check it.
-
-    Parameters
-    ----------
-    kind
-        What the argument may be.
-    name
-        Its name.
-    value
-        The value: a number, true or false, or text. A registry entry is given by its name.
+    """Read an argument of a solver from a number, true or false, or text, and check it.
 
     Raises
     ------
