@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.fields import si_number
 from mlsysim.core.types import Accelerator, Fleet
-from mlsysim.core.units import Q_, format_number, si_factor, strip
+from mlsysim.core.units import Q_, format_number, si_factor
 from mlsysim.registry.offers import on_demand_offers, usual_offer
 from mlsysim.solvers import EconomicsSolver
 
@@ -161,14 +162,7 @@ def price_of(device: Accelerator, prices: Any) -> float:
         if device.name not in prices:
             return math.nan
         prices = prices[device.name]
-    found = float(strip(prices, "USD/s", "rental_price"))
-    if not 0 < found < math.inf:
-        raise ConfigError(
-            f"rental_price = {shown(prices)} is out of range: give a price above zero, such as "
-            "Q_(3, 'USD/h')",
-            argument="rental_price",
-        )
-    return found
+    return si_number(prices, "rental_price", "rental_price", {"unit": "USD/s", "zero": False})
 
 
 def price_words(device: Accelerator, prices: Any) -> str:

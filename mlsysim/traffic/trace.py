@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
+from mlsysim.solvers.arguments import Whole
 from mlsysim.traffic.prefixes import BLOCK, cached_by_blocks
 
 __all__ = ["COLUMNS", "UNITS", "Trace", "read_trace"]
@@ -156,12 +157,9 @@ def read_trace(
             f"time_unit = {shown(time_unit)} is unknown: choose one of {', '.join(UNITS)}",
             argument="time_unit",
         )
-    for argument, value in (("hash_block", hash_block), ("cache_blocks", cache_blocks)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ConfigError(
-                f"{argument} = {shown(value)} is out of range: give a whole number of 1 or more",
-                argument=argument,
-            )
+    blocks = Whole(optional=True)
+    hash_block = blocks.admit("hash_block", hash_block)
+    cache_blocks = blocks.admit("cache_blocks", cache_blocks)
     try:
         text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as fault:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Table
+from mlsysim.solvers.arguments import Whole
 from mlsysim.viz.style import axes_for
 
 if TYPE_CHECKING:
@@ -54,11 +55,7 @@ def plot_sensitivity(
             "returned",
             argument="sensitivity",
         )
-    if not isinstance(most, int) or most < 1:
-        raise ConfigError(
-            f"most = {shown(most)} is out of range: give a whole number of 1 or more",
-            argument="most",
-        )
+    most = Whole().admit("most", most)
     rows = [
         (row["input"], row["elasticity"])
         for row in sensitivity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.units import Q_, Quantity, format_number, strip
+from mlsysim.core.fields import si_number
+from mlsysim.core.units import Q_, Quantity, format_number
 from mlsysim.planner.service.engines import LEVERS, Choice, queue_times, stacked
 from mlsysim.solvers.serving.passes import decode_pass, device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
@@ -54,13 +54,7 @@ def limits_of(slo: Mapping[str, Quantity], traffic: Traffic) -> dict[str, float]
                 "out, or give a larger output_len",
                 argument="slo",
             )
-        seconds = float(strip(limit, "s", f"slo[{name!r}]"))
-        if not 0 < seconds < math.inf:
-            raise ConfigError(
-                f"slo[{name!r}] = {shown(limit)} is out of range: give a time above zero",
-                argument="slo",
-            )
-        limits[name] = seconds
+        limits[name] = si_number(limit, f"slo[{name!r}]", "slo", {"unit": "s", "zero": False})
     return limits
 
 

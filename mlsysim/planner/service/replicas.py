@@ -10,7 +10,7 @@ import numpy as np
 
 from mlsysim.core.calls import expects
 from mlsysim.core.errors import ConfigError, shown
-from mlsysim.core.fields import record
+from mlsysim.core.fields import record, si_number
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Node, TransformerModel
 from mlsysim.core.units import Q_, Quantity, format_number, is_quantity, strip
@@ -313,21 +313,11 @@ def _whole(days: float) -> bool:
 
 
 def _seconds(name: str, value: Quantity, *, zero: bool = False) -> float:
-    seconds = float(strip(value, "s", name))
-    if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
-        raise ConfigError(
-            f"{name} = {shown(value)} is out of range: give a time "
-            f"{'of zero or more' if zero else 'above zero'}",
-            argument=name,
-        )
-    return seconds
+    return si_number(value, name, name, {"unit": "s", "zero": zero})
 
 
 def _price(name: str, value: Quantity, unit: str = "USD/s") -> float:
-    price = float(strip(value, unit, name))
-    if not 0 <= price < math.inf:
-        raise ConfigError(f"{name} = {shown(value)}: give a price of zero or more", argument=name)
-    return price
+    return si_number(value, name, name, {"unit": unit, "zero": True})
 
 
 def _usual_part(day: Any) -> float:
