@@ -15,14 +15,16 @@ import json
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
-from mlsysim_course.answers import ChoiceAsked
-from mlsysim_course.exercises import EXERCISES
+from mlsysim_course.explorers import explorer
+from mlsysim_course.explorers.declare import Explorer
 
-__all__ = ["ask", "prepare", "run"]
+__all__ = ["also_import_from", "ask", "run"]
 
 _FILE = "<this block>"
 # What the blocks of each page have defined so far.
@@ -56,18 +58,24 @@ def ask(question: str, text: str) -> str:
     return json.dumps({"value": value}, allow_nan=False)
 
 
-def prepare(lab: str) -> None:
-    """Answer each prediction once, so that the numbers in its explanation are already computed."""
-    from mlsysim_course.labs.catalog import find
+@dataclass(frozen=True)
+class _Archive:
+    """Finds modules of these packages that the first archive of the page does not have."""
 
-    view = find(lab).view
-    state: dict[str, Any] = {}
-    while True:
-        asked = [block for block in view(state)["blocks"] if block["type"] == "question"]
-        new = [block for block in asked if block["locks"] and block["selected"] is None]
-        if not new:
-            return
-        state |= {block["id"]: block["options"][0]["value"] for block in new}
+    path: str
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
+        package, *modules = name.split(".")
+        if package not in ("mlsysim", "mlsysim_course") or not modules:
+            return None
+        return PathFinder.find_spec(name, ["/".join([self.path, package, *modules[:-1]])])
+
+
+def also_import_from(archive: str) -> None:
+    """Import modules of the package and the course from a second archive, too."""
+    sys.meta_path.append(_Archive(archive))
 
 
 class _Missing:
@@ -166,6 +174,9 @@ def _words(fault: BaseException) -> str:
 
 def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
     """Grade what a reader typed, or chose by position, for the parts of an exercise."""
+    from mlsysim_course.answers import ChoiceAsked
+    from mlsysim_course.exercises import EXERCISES
+
     if name not in EXERCISES:
         raise UnknownEntryError.build(name, "exercise", EXERCISES)
     exercise = EXERCISES[name]
@@ -185,16 +196,21 @@ def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
     return {"right": verdict.right, "hint": verdict.hint}
 
 
-def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    from mlsysim_course.labs.catalog import explorer
+def _explorer(name: str) -> Explorer:
+    if "/" not in name:
+        return explorer(name)
+    # Those of a lab; the first archive of the page has no labs.
+    from mlsysim_course.labs.catalog import explorer as of_a_lab
 
-    return explorer(name).view(state)
+    return of_a_lab(name)
+
+
+def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    return _explorer(name).view(state)
 
 
 def _derive(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
-    from mlsysim_course.labs.catalog import explorer
-
-    return explorer(name).derivation(state, index)
+    return _explorer(name).derivation(state, index)
 
 
 def _lab(lab: str, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The controls of a page: questions, sliders, choices and switches, and the values of each.
+"""The controls of a page: questions, sliders, choices and texts, and the values of each.
 
 A state is a plain mapping from the identifier of a control to its value. It holds only what the
 student set; `Controls.complete` fills in the rest.
@@ -18,10 +18,8 @@ __all__ = [
     "Controls",
     "Estimate",
     "Paste",
-    "Question",
     "Selector",
     "Slider",
-    "Toggle",
     "true_claim",
 ]
 
@@ -129,36 +127,6 @@ class Paste(Control):
     def accepts(self, value: Any) -> bool:
         """Return whether it is a text that is not too long."""
         return isinstance(value, str) and len(value) <= self.most
-
-
-@dataclass(frozen=True)
-class Question(Control):
-    """A question with one right answer. One that `locks` accepts only one answer."""
-
-    label: str
-    options: Mapping[str, str]
-    right: str
-    locks: bool = False
-
-    @property
-    def start(self) -> None:
-        """No answer yet."""
-        return
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return f"one of {', '.join(self.options)}, or None for no answer"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is one of the options, or no answer."""
-        return value is None or (isinstance(value, str) and value in self.options)
-
-    def verdict(self, answer: str | None) -> str | None:
-        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
-        if answer is None:
-            return None
-        return "right" if answer == self.right else "wrong"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,27 +239,6 @@ class Estimate(Control):
             return None
         near = abs(math.log(answer / self.truth())) <= math.log(self.factor)
         return "right" if near else "wrong"
-
-
-@dataclass(frozen=True)
-class Toggle(Control):
-    """Something to open or close."""
-
-    label: str
-
-    @property
-    def start(self) -> bool:
-        """Closed."""
-        return False
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return "True or False"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is open or closed."""
-        return isinstance(value, bool)
 
 
 class Controls:

@@ -19,7 +19,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import read_bytes
 from mlsysim.core.table import Column, Table
 from mlsysim_course.labs.catalog import lab_of
-from mlsysim_course.labs.lab import Ledgered, read_ledger
+from mlsysim_course.labs.lab import Lab, read_ledger
 from mlsysim_course.problems import Task, problem_set
 
 __all__ = ["COLUMNS", "STATUSES", "grade"]
@@ -201,7 +201,7 @@ def _call(node: ast.Call) -> Iterator[tuple[str, Call | None]]:
     yield name, (first, given)
 
 
-def _of_lab(lab: Ledgered, kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _of_lab(lab: Lab, kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     answers = {name: one["answer"] for name, one in kept["predictions"].items()}
     verdicts = {name: one["verdict"] or "open" for name, one in kept["predictions"].items()}
     locked = "open" not in verdicts.values()

@@ -1,8 +1,6 @@
 // Makes elements. A lab's words are only ever set as text.
-export const make = (name, attributes = {}, ...content) => fill(document.createElement(name), attributes, content);
-export const svg = (name, attributes = {}, ...content) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, content);
-
-const fill = (node, attributes, content) => {
+export const make = (name, attributes = {}, ...content) => {
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value === true ? "" : value);
   }

@@ -11,10 +11,7 @@ export const keeper = (lab) => {
   return {
     load: () => attempt(() => localStorage.getItem(key)),
     save: (ledger) => attempt(() => localStorage.setItem(key, JSON.stringify(ledger))),
-    forget: () => attempt(() => [key, `${key}-place`].forEach((name) => localStorage.removeItem(name))),
-    // The act the reader was in. It belongs to this browser, so it is not part of the ledger.
-    mark: (act) => attempt(() => localStorage.setItem(`${key}-place`, act)),
-    place: () => attempt(() => localStorage.getItem(`${key}-place`)).text,
+    forget: () => attempt(() => localStorage.removeItem(key)),
     // Called when another tab writes or removes the ledger.
     watch: (tell) => addEventListener("storage", (event) => (event.key === key || event.key === null) && tell()),
   };

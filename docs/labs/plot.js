@@ -1,4 +1,6 @@
 // Draws the charts of explorers with Observable Plot, which the site serves itself.
+import { make } from "./dom.js";
+
 const runtime = (name) => new URL(`runtime/${name}`, import.meta.url).href;
 
 // Plot takes D3 from the page.
@@ -146,10 +148,62 @@ const cells = (Plot, { x, y, cells: all }, options) => {
 
 const KINDS = { lines, bars, gantt, cells };
 
+// Reads values off a line chart: under the pointer, or with the arrow keys. An invisible range input over
+// the chart gives it the keys, the focus and a spoken value. Returns a function that takes the picture.
+const reader = (block, box) => {
+  const { head: [label, ...names], rows } = numbers(block);
+  const steps = placesOf(block.series);
+  const tip = make("div", { class: "mls-tip", "aria-hidden": "true", hidden: true });
+  const hair = make("div", { class: "mls-hair", hidden: true });
+  const input = make("input", { type: "range", min: 0, max: steps.length - 1, class: "mls-cursor", "aria-label": `Values in the chart, by ${inside(label)}` });
+  let x = null;
+  const move = (i) => {
+    input.value = i;
+    const [place, ...values] = rows[i];
+    const pairs = names.map((name, k) => [name, values[k]]).filter(([, value]) => value !== "–");
+    const title = `${label}: ${place}`;
+    input.setAttribute("aria-valuetext", [title, ...pairs.map((pair) => pair.join(" "))].join(", "));
+    tip.replaceChildren(make("b", {}, title), ...pairs.map(([name, value]) => make("span", {}, `${name} `, make("b", {}, value))));
+  };
+  const show = () => {
+    const [at, width] = [x(steps[Number(input.value)]), box.clientWidth];
+    tip.hidden = hair.hidden = false;
+    hair.style.left = `${at}px`;
+    const left = at > width / 2 ? at - tip.offsetWidth - 10 : at + 10;
+    tip.style.left = `${Math.max(0, Math.min(left, width - tip.offsetWidth))}px`;
+  };
+  const hide = () => { tip.hidden = hair.hidden = true; };
+  const nearest = (distance) => steps.reduce((best, place, i) => (distance(place) < distance(steps[best]) ? i : best), 0);
+  const point = ({ clientX }) => {
+    move(nearest((place) => Math.abs(box.getBoundingClientRect().left + x(place) - clientX)));
+    show();
+  };
+  for (const kind of ["pointermove", "pointerdown"]) box.addEventListener(kind, point);
+  // A finger leaves when it is lifted; its values stay until the next touch elsewhere.
+  box.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && document.activeElement !== input && hide());
+  input.addEventListener("input", () => { move(Number(input.value)); show(); });
+  input.addEventListener("focus", show);
+  input.addEventListener("blur", hide);
+  input.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+  move(nearest((place) => Math.abs(place - (block.marks[0]?.x ?? steps[0]))));
+  return (made, picture) => {
+    x = made.scale("x").apply;
+    const top = picture.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    hair.style.top = tip.style.top = `${top + MARGIN.marginTop}px`;
+    hair.style.height = `${HEIGHT - MARGIN.marginTop - MARGIN.marginBottom}px`;
+    box.append(hair, input, tip);
+    if (!tip.hidden) show();
+  };
+};
+
+document.addEventListener("pointerdown", ({ target }) => document.querySelectorAll(".mls-plot").forEach((box) => {
+  if (!box.contains(target)) box.querySelectorAll(":is(.mls-tip, .mls-hair)").forEach((one) => { one.hidden = true; });
+}));
+
 // Returns an element that redraws itself when its box changes width, so that its letters keep their size.
 export const chart = (Plot, block, spoken) => {
-  const box = document.createElement("div");
-  box.className = "mls-plot";
+  const box = make("div", { class: "mls-plot" });
+  const readable = block.kind === "lines" ? reader(block, box) : () => {};
   let drawn = 0;
   new ResizeObserver(([entry]) => {
     const width = Math.round(entry.contentRect.width);
@@ -160,6 +214,7 @@ export const chart = (Plot, block, spoken) => {
     picture.setAttribute("role", "img");
     picture.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
     box.replaceChildren(made);
+    readable(made, picture);
   }).observe(box);
   return box;
 };
@@ -167,11 +222,13 @@ export const chart = (Plot, block, spoken) => {
 // A label in the middle of a sentence; its units keep their capitals.
 const inside = (label) => (/^[A-Z][a-z ]/.test(label) ? label[0].toLowerCase() + label.slice(1) : label);
 
+const placesOf = (series) => [...new Set(series.flatMap((one) => one.points.map(([at]) => at)))].sort((a, b) => a - b);
+
 // The numbers of a chart as a table: head and rows of texts.
 const exact = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 4 });
 export const numbers = ({ kind, x, y, series, parts, blocks, cells: all }) => {
   if (kind === "lines") {
-    const places = [...new Set(series.flatMap((one) => one.points.map(([at]) => at)))].sort((a, b) => a - b);
+    const places = placesOf(series);
     const found = series.map((one) => new Map(one.points));
     return {
       caption: `${y.label}, by ${inside(x.label)}`,

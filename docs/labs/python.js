@@ -4,7 +4,7 @@ import { make } from "./dom.js";
 const STOPPED = "Python was stopped";
 
 // Every question to the worker gets one answer.
-export const open = () => {
+const open = () => {
   const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   const waiting = new Map();
   let [count, closed] = [0, false];
@@ -80,7 +80,7 @@ export const remembered = async ({ build }) => {
 
 // From the first start on, a service worker at the root of the site keeps what the reader opens.
 const PATIENCE = 2000; // milliseconds; without it everything works except without a network
-export const keepOffline = async () => {
+const keepOffline = async () => {
   const { serviceWorker } = navigator;
   if (!serviceWorker || serviceWorker.controller) return;
   const keeping = async () => {
@@ -136,7 +136,7 @@ const begin = async (hear) => {
   const made = open();
   worker = made;
   try {
-    answered(await made.ask("start", { name: null, manifest, withExtras: withExtras && Boolean(manifest.extras) }, hear));
+    answered(await made.ask("start", { manifest, withExtras: withExtras && Boolean(manifest.extras) }, hear));
   } catch (error) {
     made.close();
     throw error;

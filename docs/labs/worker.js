@@ -15,7 +15,7 @@ globalThis.fetch = (asked, ...options) => {
 
 // Requests all files at once and counts their bytes as they arrive. The sizes are those of the files
 // themselves, so the count is also right for a compressed transfer and for a cache.
-const download = ({ files, wheels }) => {
+const download = ({ files }) => {
   const total = Object.values(files).reduce((sum, size) => sum + size, 0);
   let [loaded, told] = [0, -PAUSE];
   const count = (bytes) => {
@@ -25,7 +25,7 @@ const download = ({ files, wheels }) => {
     tell({ loaded, total });
   };
   const load = async (name) => {
-    const address = here(wheels.includes(name) ? `../../dist/${name}` : `runtime/${name}`);
+    const address = here(`runtime/${name}`);
     const asked = request(address).then((answer) => {
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       return answer;
@@ -44,8 +44,16 @@ const download = ({ files, wheels }) => {
   })]));
 };
 
+// An archive as Python imports from it: zip, and in a file that ends in .bin, zip within gzip.
+const unpacked = async (name) => {
+  const answer = await fetch(here(`runtime/${name}`));
+  if (!answer.ok) throw new Error(`${name}: the server answered ${answer.status}`);
+  const content = name.endsWith(".bin") ? new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))) : answer;
+  return new Uint8Array(await content.arrayBuffer());
+};
+
 let ask;
-let lab;
+let loadRest;
 
 // Python's memory after the imports. A browser that has kept it starts in a fraction of the time.
 const PAGE = 65536; // bytes in a page of WebAssembly's memory
@@ -82,11 +90,12 @@ const growing = async (bytes, work) => {
 
 const IMPORTS = "import mlsysim_course.bridge, mlsysim_course.explorers";
 const HOME = "/lib/archives/";
-const begin = async ({ archive, wheels, build, extras }, files, withExtras) => {
+const OURS = /^mlsysim/;
+const begin = async ({ archives: names, rest, build, extras }, files, withExtras) => {
   // Everything that has to be read is on its way before anything waits. Memory is kept without extras,
   // because what imports them behaves differently from then on.
   const reading = withExtras ? null : kept(build);
-  const archives = Promise.all([`runtime/${archive}`, ...wheels.map((name) => `../../dist/${name}`)].map(async (path) => new Uint8Array(await (await fetch(here(path))).arrayBuffer())));
+  const archives = Promise.all(names.map(unpacked));
   archives.catch(() => {}); // the download reports it
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
   const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
@@ -98,7 +107,7 @@ const begin = async ({ archive, wheels, build, extras }, files, withExtras) => {
   tell({ text: "Loading mlsysim." });
   // Python imports from the archives as they are. Files are not part of the memory, and derivations
   // read formulas from their source, so a restored Python needs them as well.
-  const paths = [archive, ...wheels].map((name) => HOME + name);
+  const paths = names.map((name) => HOME + name);
   loaded.FS.mkdirTree(HOME);
   (await archives).forEach((content, i) => loaded.FS.writeFile(paths[i], content));
   if (!restored) {
@@ -113,27 +122,38 @@ const begin = async ({ archive, wheels, build, extras }, files, withExtras) => {
     }
   }
   const bridge = loaded.pyimport("mlsysim_course.bridge");
-  if (lab) {
-    tell({ text: "Computing the first results." });
-    bridge.prepare(lab);
-  }
-  ask = bridge.ask;
+  ask = (about, details) => JSON.parse(bridge.ask(about, JSON.stringify(details)));
+  let adding = null;
+  loadRest = () => {
+    adding ??= unpacked(rest).then((content) => {
+      loaded.FS.writeFile(HOME + rest, content);
+      bridge.also_import_from(HOME + rest);
+    }).catch((error) => {
+      adding = null;
+      throw error;
+    });
+    return adding;
+  };
   return { value: loaded.runPython("import sys; sys.version.split()[0]") };
 };
 
 const questions = {
-  start: async ({ name, manifest, withExtras }) => {
-    lab = name;
+  start: async ({ manifest, withExtras }) => {
     const files = download(withExtras ? { ...manifest, files: { ...manifest.files, ...manifest.extras.files } } : manifest);
     const all = Promise.all(files.values());
     all.then(() => tell({ text: "Starting Python." }), () => {});
     // Pyodide waits forever for a file that does not arrive, so a failed download ends the start.
     return Promise.race([begin(manifest, files, withExtras), new Promise((_, reject) => { all.catch(reject); })]);
   },
-  view: ({ text }) => JSON.parse(ask("view", `{"lab": ${JSON.stringify(lab)}, "state": ${text}}`)),
-  restore: ({ text }) => JSON.parse(ask("restore", JSON.stringify({ lab, text }))),
-  // Explorers, blocks of code and exercises; `about` is which of these.
-  ask: ({ about, details }) => JSON.parse(ask(about, JSON.stringify(details))),
+  // Labs, explorers, blocks of code and exercises; `about` is which of these. Explorers of tutorials need
+  // only the first archive, and a block of code may need anything.
+  ask: async ({ about, details }) => {
+    if (about === "run") await loadRest();
+    const answer = ask(about, details);
+    if (!OURS.test(answer.needs)) return answer;
+    await loadRest();
+    return ask(about, details);
+  },
 };
 
 onmessage = async ({ data }) => {

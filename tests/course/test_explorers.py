@@ -30,10 +30,10 @@ from mlsysim_course.controls import Paste, Slider
 from mlsysim_course.explorers import EXPLORERS, declarations, view
 from mlsysim_course.explorers.declare import amount, figure
 from mlsysim_course.explorers.training import RING
-from mlsysim_course.labs.catalog import PAGES, explorer, page_lab
+from mlsysim_course.labs.catalog import LABS, explorer, find
 from tests.conftest import ROOT
 
-OF_LABS = [one.name for lab in PAGES for one in page_lab(lab).explorers]
+OF_LABS = [one.name for lab in LABS for one in find(lab).explorers]
 every_explorer = pytest.mark.parametrize("name", [*EXPLORERS, *OF_LABS])
 
 

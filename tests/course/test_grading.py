@@ -14,7 +14,6 @@ from mlsysim import ConfigError, UnknownEntryError, __version__
 from mlsysim.cli.app import app
 from mlsysim_course.answers import AmountAsked
 from mlsysim_course.assign import assign, notebook
-from mlsysim_course.controls import Question
 from mlsysim_course.grading import COLUMNS, STATUSES, grade
 from mlsysim_course.labs.catalog import LABS, find
 from mlsysim_course.problems import PROBLEMS, answer, draw, problem_set
@@ -156,10 +155,7 @@ def test_a_right_play_through_is_graded_as_one(tmp_path):
 @pytest.mark.parametrize("name", LABS)
 def test_every_lab_can_be_graded(name, tmp_path):
     lab = find(name)
-    answers = {
-        asked.id: asked.right if isinstance(asked, Question) else asked.truth()
-        for asked in lab.predictions
-    }
+    answers = {asked.id: asked.truth() for asked in lab.predictions}
     write(tmp_path / "start.json", lab.ledger({}))
     write(tmp_path / "played.json", lab.ledger(answers))
     start, played = row(tmp_path, name, "start"), row(tmp_path, name, "played")

@@ -1,307 +1,271 @@
-"""The lab as a student plays it: what shows when, what locks, which failures can be met."""
+"""The lab on parallelism: that its claims follow from the package, and what it shows."""
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from mlsysim import ConfigError
-from mlsysim_course.labs.parallelism_paradox import LAB, view
-from mlsysim_course.labs.parallelism_paradox.state import (
-    DESIGN,
-    EXPLORER,
+from mlsysim import ConfigError, DistributedSolver, Systems
+from mlsysim.core.types import RECOMPUTE
+from mlsysim_course.labs.parallelism_paradox import (
+    BATCH,
+    BUBBLE_CEILING,
+    CAUSES,
+    FLEET,
+    GPUS,
+    HIDING,
+    LAB,
+    MAIL,
+    MODELS,
+    OPTIONS,
+    PAIR,
     PREDICTION_1,
     PREDICTION_2,
-    REFLECTION_1,
-    REFLECTION_2,
+    SPLIT,
+    STORY,
+    TARGET_MFU,
+    Design,
+    all_reduce_volume,
+    best,
+    outcome,
+    step,
+    undone,
 )
 
-QUESTIONS = (PREDICTION_1, REFLECTION_1, PREDICTION_2, REFLECTION_2)
-ANSWERED = {"act1_prediction": "ratio", "act2_prediction": "balanced"}
-RIGHT = ANSWERED | {"tp": 8, "pp": 4, "microbatches": 48, "zero": "sharded"}
-WRONG = RIGHT | {"act1_prediction": "software", "act2_prediction": "flat", "tp": 16}
+RIGHT = {"tp": 8, "pp": 4, "microbatches": 48, "zero": "sharded"}
 
 
-def blocks(state, kind=None):
-    return [block for block in view(state)["blocks"] if kind in (None, block["type"])]
+def mfu(gpus, **changes):
+    return step(replace(MAIL, gpus=gpus, **changes)).mfu
 
 
-def block(state, name):
-    (found,) = (one for one in blocks(state) if one["id"] == name)
-    return found
+# Act I
 
 
-def alerts(state):
-    return {one["id"]: one for one in blocks(state, "alert")}
+def test_utilization_falls_and_falls_further():
+    small, middle, large = (mfu(gpus) for gpus in STORY)
+    assert small > 0.5
+    assert 0.35 < middle < 0.45
+    assert large < small / 2.5
+    curve = [mfu(gpus) for gpus in GPUS if gpus <= MAIL.batch]
+    assert curve == sorted(curve, reverse=True)
+    assert len(curve) == 7
 
 
-def figures(text):
-    return re.findall(r"\d+(?:[.,]\d+)*", text)
+def test_the_runs_of_the_email_fit_and_would_not_without_zero():
+    assert all(step(MAIL.on(gpus)).feasible for gpus in STORY)
+    alone = DistributedSolver.solve(
+        model=MODELS["7b"],
+        fleet=replace(Systems.Clusters.Research_256, count=64),
+        batch_size=MAIL.batch,
+        precision="bf16",
+    )
+    assert not alone.fits_memory
 
 
-def readings(state, name):
-    return {one["label"]: one for one in block(state, name)["items"]}
+def test_the_right_prediction_is_the_largest_cause():
+    """Each answer names a cause. Taking the right one away brings back most, by far."""
+    lost = mfu(STORY[0]) - mfu(STORY[-1])
+    back = {
+        answer: (undone(MAIL, cause).mfu - mfu(STORY[-1])) / lost
+        for answer, cause in CAUSES.items()
+    }
+    assert PREDICTION_1.truth() == "ratio"
+    assert back.pop("ratio") > 0.9
+    assert max(back.values()) < 0.1
 
 
-# What shows when
+def test_only_the_right_cause_stops_the_fall():
+    """With faster memory the smallest cluster gains too, so the fall is as deep."""
+    for cause in [*CAUSES.values(), "network"]:
+        small, large = (undone(MAIL.on(gpus), cause).mfu for gpus in (STORY[0], STORY[-1]))
+        assert (large > 0.95 * small) == (cause == "sharing")
 
 
-def test_the_start_hides_every_instrument():
-    kinds = [one["type"] for one in blocks({})]
-    assert kinds == ["heading", "message", "text", "question", "locked"]
-    assert {one["value"] for one in view({})["status"]} >= {"–", "open", "developing"}
+def test_a_faster_network_makes_the_fall_smaller():
+    networks = ["ethernet_100g", "infiniband_hdr", "infiniband_ndr", "nvlink4"]
+    shares = [mfu(STORY[-1], fabric=fabric) for fabric in networks]
+    assert shares == sorted(shares)
+    assert undone(MAIL, "network").mfu == shares[-1]
 
 
-def test_each_prediction_opens_its_act():
-    first = {"act1_prediction": "memory"}
-    ids = {one["id"] for one in blocks(first)}
-    assert {"a1_controls", "a1_chart", "a2_mail", "act2_prediction", "a2_locked"} <= ids
-    assert "a1_locked" not in ids
-    assert "a2_controls" not in ids
-    both = {one["id"] for one in blocks(first | {"act2_prediction": "wide"})}
-    assert {"a2_controls", "a2_chart", "a2_readouts", "end_heading"} <= both
-    assert not any(one["type"] == "locked" for one in blocks(first | {"act2_prediction": "wide"}))
+def test_the_volume_of_a_ring_saturates():
+    volumes = [all_reduce_volume(gpus) for gpus in GPUS]
+    assert volumes == sorted(volumes)
+    assert volumes[0] == pytest.approx(1.75)
+    assert volumes[-1] < 2
 
 
-def test_settings_alone_open_nothing():
-    assert [one["id"] for one in blocks({"gpus": 512, "tp": 4})] == [
-        one["id"] for one in blocks({})
-    ]
+def test_the_batch_of_each_gpu_held_the_fall_ends_after_the_first_server():
+    first, *rest = (mfu(gpus, batch=8 * gpus) for gpus in GPUS)
+    assert max(rest) < first
+    assert max(rest) - min(rest) < 0.1 * first
 
 
-@pytest.mark.parametrize("state", [{}, {"act1_prediction": "ratio"}, RIGHT, WRONG])
-def test_identifiers_are_unique_and_the_answer_is_plain_data(state):
-    answer = view(state)
-    ids = [one["id"] for one in answer["blocks"]]
-    assert len(ids) == len(set(ids))
-    assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+def test_overlap_never_hides_more_than_there_is():
+    assert 0 < HIDING.software.gradient_overlap < 1
+    waits, hides = step(MAIL), step(replace(MAIL, hides=True))
+    assert hides.mfu > waits.mfu
+    hidden = waits.dp_communication_latency - hides.dp_communication_latency
+    assert hidden < 1.1 * waits.compute_latency
+    assert waits.step_latency_low is None
+    assert hides.step_latency_low is not None
 
 
-@pytest.mark.parametrize(("question", "answer"), [(q, a) for q in QUESTIONS for a in q.options])
-def test_every_answer_is_revealed_with_numbers(question, answer):
-    shown = block(ANSWERED | {question.id: answer}, question.id)
-    assert shown["selected"] == answer
-    assert shown["verdict"] == ("right" if answer == question.right else "wrong")
-    assert any(figure.isdigit() for figure in shown["explanation"])
-    others = [a for a in question.options if a != answer]
-    for other in others:
-        assert (
-            block(ANSWERED | {question.id: other}, question.id)["explanation"]
-            != (shown["explanation"])
-        )
+def test_the_other_reflections_are_wrong_as_stated():
+    now, faster, quantized = step(MAIL), undone(MAIL, "arithmetic"), undone(MAIL, "bytes")
+    assert faster.mfu < now.mfu
+    assert faster.step_latency_total < now.step_latency_total
+    assert mfu(MAIL.gpus, batch=2 * MAIL.batch) > now.mfu
+    assert now.mfu < quantized.mfu < step(replace(MAIL, hides=True)).mfu
 
 
-def test_predictions_lock_and_reflections_do_not():
-    for question in QUESTIONS:
-        answered = ANSWERED | {question.id: next(iter(question.options))}
-        assert block(answered, question.id)["locked"] is question.locks
-    assert [question.locks for question in QUESTIONS] == [True, False, True, False]
+def test_the_price_behind_the_waste_is_an_estimate():
+    assert "unit_price" in Systems.Nodes.DGX_H100.estimated
 
 
-@pytest.mark.parametrize(("question", "answer"), [(q, a) for q in QUESTIONS for a in q.options])
-def test_only_a_locked_wrong_answer_is_followed_by_the_right_one(question, answer):
-    shown = block(ANSWERED | {question.id: answer}, question.id)
-    right = block(ANSWERED | {question.id: question.right}, question.id)
-    assert shown["right"] == (question.right if question.locks else None)
-    wrong = question.locks and answer != question.right
-    assert shown["correction"] == (right["explanation"] if wrong else None)
+def test_a_cause_that_nobody_named_is_refused():
+    with pytest.raises(KeyError):
+        undone(MAIL, "gremlins")
 
 
-def test_an_open_question_does_not_contain_its_answer():
-    shown = block({}, PREDICTION_1.id)
-    assert shown["explanation"] is shown["right"] is shown["correction"] is None
+# Act II
 
 
 @pytest.mark.parametrize(
-    ("state", "act"),
-    [({}, "a1_heading"), ({"act1_prediction": "memory"}, "a1_heading"), (RIGHT, "a2_heading")],
-)
-def test_the_act_to_continue_with_is_a_heading(state, act):
-    assert view(state)["act"] == act
-    assert block(state, act)["type"] == "heading"
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
+    ("name", "failures"),
     [
-        ({"gpu": 8}, "control 'gpu' does not exist; did you mean 'gpus|control 'gpu' does not"),
-        ({"gpus": 12}, r"gpus = 12 is out of range: give one of 8, 16"),
-        ({"gpus": True}, "gpus = True"),
-        ({"gpus": 8.0}, "gpus = 8.0"),
-        ({"gpus": None}, "gpus = None"),
-        ({"gpus": [8]}, "gpus"),
-        ({"tp": 0}, "tp = 0 is out of range"),
-        ({"fabric": "token_ring"}, "fabric = 'token_ring' is out of range"),
-        ({"fabric": ["nvlink4"]}, "fabric"),
-        ({"act1_prediction": "e"}, "act1_prediction = 'e'.*or None for no answer"),
-        ({"show_derivation_1": 1}, "show_derivation_1 = 1 .*True or False"),
-        ({1: 2}, "control 1"),
-        ([], r"state = \[\] must be a mapping"),
-        (None, "state = None"),
+        ("wide", {"servers"}),
+        ("balanced", set()),
+        ("deep", {"memory", "bubble"}),
+        ("flat", {"memory"}),
     ],
 )
-def test_states_that_no_student_can_have_are_refused(state, words):
-    with pytest.raises(ConfigError, match=words):
-        view(state)
+def test_the_others_fail_for_the_reason_given(name, failures):
+    assert set(best(name).failures) == failures
+    design = best(name).design
+    assert design.tp * design.pp * design.dp == FLEET.total_accelerators
 
 
-def test_every_value_of_every_control_is_shown():
-    for control in (*EXPLORER, *DESIGN):
-        values = getattr(control, "values", None) or list(control.options)
-        for value in values:
-            shown = view(ANSWERED | {control.id: value})["blocks"]
-            found = [
-                item["value"]
-                for one in shown
-                if one["type"] == "controls"
-                for item in one["items"]
-                if item["id"] == control.id
-            ]
-            assert found == [value]
+def test_no_number_of_microbatches_saves_a_wrong_option():
+    """`best` looks at few; this looks at all that divide the batch."""
+    right = best(PREDICTION_2.truth()).result.mfu
+    for name, (tp, pp) in OPTIONS.items():
+        sequences = BATCH // Design(tp, pp, 1).dp
+        for count in (m for m in range(1, sequences + 1) if sequences % m == 0):
+            tried = outcome(Design(tp, pp, count))
+            if name == "balanced":
+                assert not tried.accepted or tried.result.mfu <= right + 1e-12
+            else:
+                assert not tried.accepted
+                assert not tried.result.feasible or tried.result.mfu < right
 
 
-# Failure states
+def test_the_sizes_alone_do_not_make_it_fit():
+    assert outcome(replace(best("balanced").design, sharded=False)).failures == ("memory",)
 
 
-def test_act_one_runs_out_of_memory_and_of_sequences():
-    state = ANSWERED | {"model": "33b"}
-    memory = readings(state, "a1_readouts")["Memory"]
-    assert memory["tone"] == "bad"
-    assert memory["value"] in alerts(state)["a1_memory"]["text"]
-    assert "a1_memory" not in alerts(ANSWERED)
-    few = ANSWERED | {"gpus": 1024}
-    assert figures(alerts(few)["a1_batch"]["text"]) == ["512", "1,024"]
-    assert "a1_batch" not in alerts(ANSWERED | {"gpus": 512})
+def test_some_designs_do_better_as_the_closing_says():
+    tps, pps, counts, _ = SPLIT.controls
+    tried = [
+        outcome(Design(tp, pp, m)) for tp in tps.values for pp in pps.values for m in counts.values
+    ]
+    accepted = [one for one in tried if one.accepted]
+    right = best("balanced").result.mfu
+    assert 0 < sum(one.result.mfu > right for one in accepted) < 10
+    assert max(one.result.mfu for one in accepted) < 1.08 * right
+    assert all(one.result.mfu >= TARGET_MFU for one in accepted)
+    assert all(one.result.bubble_fraction <= BUBBLE_CEILING for one in accepted)
+    kinds = {failure for one in tried for failure in one.failures}
+    assert kinds == {"sizes", "memory", "microbatches", "servers", "bubble"}
 
 
-def test_the_wall_shows_where_more_than_half_is_lost():
-    assert "a1_wall" in alerts(ANSWERED | {"gpus": 512})
-    assert "a1_wall" not in alerts(ANSWERED | {"gpus": 64})
-    assert "a1_wall" not in alerts(ANSWERED | {"gpus": 512, "held": "each", "gpu_batch": 64})
+def test_tensor_parallelism_over_servers_is_slow_because_of_its_all_reduces():
+    inside, across = (outcome(design).result for design in PAIR)
+    longer = across.tp_communication_latency - inside.tp_communication_latency
+    assert longer > 0.5 * (across.step_latency_total - inside.step_latency_total)
+    assert across.mfu < inside.mfu
+    assert RECOMPUTE["selective"].all_reduces_per_layer == 4  # as the page says
+
+
+# The instruments
+
+
+def alerts(explorer, state):
+    shown = LAB.explorer(f"parallelism_paradox/{explorer}").view(state)["alerts"]
+    return {one["name"]: one["text"] for one in shown}
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ({}, set()),
+        ({"model": "65b"}, {"memory"}),
+        ({"gpus": 1024}, {"batch"}),
+        ({"gpus": 512}, {"wall"}),
+        ({"gpus": 512, "batch": "each-64"}, set()),
+    ],
+)
+def test_every_alert_of_a_run_can_be_met(state, shown):
+    assert set(alerts("scaling", state)) == shown
 
 
 @pytest.mark.parametrize(
     ("changes", "name", "numbers"),
     [
-        ({"zero": "replicated"}, "a2_memory", {"78.7", "99.1"}),
-        ({"tp": 16}, "a2_servers", {"16", "2", "8"}),
-        ({"tp": 32}, "a2_servers", {"32", "4", "8"}),
-        ({"microbatches": 24}, "a2_bubble", {"4", "24", "11.1"}),
-        ({"microbatches": 32}, "a2_microbatches", {"1,536", "32", "1.5", "48"}),
-        ({"pp": 3}, "a2_sizes", {"8", "3", "24", "1024"}),
-        ({"tp": 128, "pp": 1}, "a2_sizes", {"128", "96"}),
-        ({"tp": 8, "pp": 128}, "a2_sizes", {"128", "96"}),
-        ({"pp": 64}, "a2_layers", {"96", "64", "2"}),
+        ({"zero": "replicated"}, "memory", {"78.7", "99.1"}),
+        ({"tp": 16}, "servers", {"16", "2", "8"}),
+        ({"microbatches": 24}, "bubble", {"4", "24", "11.1"}),
+        ({"microbatches": 32}, "microbatches", {"1,536", "32", "1.5", "48"}),
+        ({"pp": 64}, "layers", {"96", "64", "2"}),
+        ({}, "accepted", set()),
     ],
 )
-def test_every_failure_of_a_design_can_be_met(changes, name, numbers):
-    state = RIGHT | changes
-    found = alerts(state)
-    assert name in found
-    assert numbers <= set(figures(found[name]["text"]))
-    assert "a2_accepted" not in found or name == "a2_layers"
+def test_every_alert_of_a_design_can_be_met(changes, name, numbers):
+    shown = alerts("split", RIGHT | changes)
+    assert numbers <= set(re.findall(r"\d[\d,]*(?:\.\d+)?", shown[name]))
+    assert ("accepted" in shown) == (name == "accepted")
 
 
 def test_advice_about_memory_depends_on_what_does_not_fit():
     def advice(changes):
-        return re.sub(r"[\d.,]+", "", alerts(RIGHT | changes)["a2_memory"]["text"])
+        return re.sub(r"[\d.,]+", "", alerts("split", RIGHT | changes)["memory"])
 
-    too_many_parameters = [advice({"zero": "replicated"}), advice({"pp": 1})]
-    assert too_many_parameters[0] == too_many_parameters[1]
-    assert advice({"microbatches": 8}) != too_many_parameters[0]
-
-
-def test_a_design_without_failures_is_accepted():
-    assert set(alerts(RIGHT)) == {"a2_accepted"}
+    assert advice({"zero": "replicated"}) == advice({"pp": 1})
+    assert advice({"microbatches": 8}) != advice({"pp": 1})
 
 
-def test_parts_of_the_memory_add_up():
-    *parts, total = (float(row[1].split()[0]) for row in block(RIGHT, "a2_memory_parts")["rows"])
-    assert sum(parts) == pytest.approx(total, abs=0.3)
-
-
-def test_sizes_that_do_not_multiply_up_show_no_numbers():
-    state = RIGHT | {"pp": 3, "show_derivation_2": True}
-    assert {item["value"] for item in block(state, "a2_readouts")["items"]} == {"–"}
-    assert block(state, "show_derivation_2")["steps"] == []
-    assert "invalid" in str(view(state)["status"])
-
-
-# Instruments
-
-
-@pytest.mark.parametrize("switch", ["show_derivation_1", "show_derivation_2"])
-def test_a_derivation_opens_when_asked_and_holds_the_shown_numbers(switch):
-    closed, opened = block(RIGHT, switch), block(RIGHT | {switch: True}, switch)
-    assert closed["steps"] == []
-    assert not closed["open"]
-    assert opened["open"]
-    lines = opened["steps"]
-    assert all(
-        set(line) == {"equation_text", "numbers_text", "value_text", "source"} for line in lines
-    )
-    assert any(line["source"] for line in lines)
-    (mfu,) = (line["value_text"] for line in lines if line["equation_text"].startswith("mfu = "))
-    name = "a1_readouts" if switch == "show_derivation_1" else "a2_readouts"
-    shown = float(readings(RIGHT | {switch: True}, name)["MFU"]["value"])
-    assert 100 * float(mfu) == pytest.approx(shown, abs=0.06)
-
-
-def test_derived_names_follow_from_line_to_line():
-    lines = block(RIGHT | {"show_derivation_1": True, "gpus": 512}, "show_derivation_1")["steps"]
-    asked = {"mfu"}
-    for line in lines:
-        name, _, equation = line["equation_text"].partition(" = ")
-        assert name in asked
-        asked |= set(re.findall(r"[\w.]+", equation))
-    assert not any(line["value_text"] in ("0 s", "0") for line in lines)
+@pytest.mark.parametrize("changes", [{"pp": 3}, {"tp": 128, "pp": 1}, {"tp": 8, "pp": 128}])
+def test_sizes_that_do_not_multiply_up_are_refused_and_recorded(changes):
+    with pytest.raises(ConfigError):
+        SPLIT.view(RIGHT | changes)
+    predictions = {asked.id: asked.truth() for asked in LAB.predictions}
+    shown = LAB.view(predictions | RIGHT | changes)
+    assert shown["ledger"]["result"]["failures"] == ["sizes"]
+    assert "invalid" in str(shown["status"])
 
 
 def test_the_chart_leaves_out_what_cannot_run():
-    chart = block(ANSWERED | {"global_batch": 256}, "a1_chart")
-    assert [x for x, _ in chart["series"][0]["points"]] == [8, 16, 32, 64, 128, 256]
-    assert len(block(ANSWERED | {"held": "each"}, "a1_chart")["series"][0]["points"]) == 8
+    scaling = LAB.explorer("parallelism_paradox/scaling")
+    for batch, sizes in (("all-256", GPUS[:6]), ("each-8", GPUS)):
+        first = scaling.view({"batch": batch})["charts"][0]["series"][0]
+        assert tuple(gpus for gpus, _ in first["points"]) == sizes
 
 
-@pytest.mark.parametrize("name", ["a1_chart", "a2_chart"])
-def test_a_chart_says_all_it_shows_in_words_too(name):
-    chart = block(RIGHT, name)
-    assert chart["caption"].endswith(".")
-    assert chart["alt"].endswith(".")
-    points = {x for line in chart["series"] for x, _ in line["points"]}
-    assert len(chart["table"]["rows"]) == len(points)
-    assert chart["y"]["label"].endswith(f"({chart['y']['unit']})")
-    low, high = chart["y"]["min"], chart["y"]["max"]
-    assert all(low <= y <= high for line in chart["series"] for _, y in line["points"])
-
-
-def test_the_marker_is_the_reading():
-    for state, name, readout, label in (
-        (ANSWERED | {"gpus": 128}, "a1_chart", "a1_readouts", "MFU"),
-        (RIGHT, "a2_chart", "a2_readouts", "Bubble"),
-    ):
-        marker = block(state, name)["marker"]
-        assert f"{marker['y']:.1f}" == readings(state, readout)[label]["value"]
-
-
-def test_only_the_batch_that_counts_can_be_set():
-    def disabled(state):
-        items = block(ANSWERED | state, "a1_controls")["items"]
-        return {item["id"] for item in items if item["disabled"]}
-
-    assert disabled({}) == {"gpu_batch"}
-    assert disabled({"held": "each"}) == {"global_batch"}
-
-
-def test_no_control_is_forgotten():
-    shown = {
-        item["id"]
-        for one in blocks(RIGHT)
-        for item in (one["items"] if one["type"] == "controls" else [one])
-    }
-    assert set(LAB.controls.by_id) <= shown
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [
+        ({}, "optimal"),
+        ({"act1_prediction": "memory"}, "partial"),
+        ({"zero": "replicated"}, "partial"),
+        ({"act1_prediction": "memory", "act2_prediction": "deep", "tp": 16}, "developing"),
+    ],
+)
+def test_tiers_follow_the_rule(changes, tier):
+    predictions = {asked.id: asked.truth() for asked in LAB.predictions}
+    ledger = LAB.ledger(predictions | RIGHT | changes)
+    assert ledger["tier"] == tier
+    if tier == "optimal":
+        assert ledger["design"] == {"tp": 8, "pp": 4, "dp": 32, "microbatches": 48, "zero": 1}

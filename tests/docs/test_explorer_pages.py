@@ -376,7 +376,7 @@ def test_without_scripts_or_python_the_figures_stay(
     assert page.locator(f"{BOX.format('kv-wall')} img").is_visible()
     assert page.locator("form.mls-explore").count() == 0
     context.close()
-    missing = {"missing": "Pyodide could not be fetched.", "wheels": ["x.whl"]}
+    missing = {"missing": "Pyodide could not be fetched."}
     fresh.page.route("**/manifest.json", lambda route: route.fulfill(json=missing))
     fresh.open(SERVING)
     box = fresh.page.locator(BOX.format("kv-wall"))

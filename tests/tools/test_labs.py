@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import re
 import subprocess
@@ -16,15 +18,28 @@ import pytest
 from mlsysim_course.exercises import EXERCISES
 from tests.conftest import ROOT
 from tools.labs import runtime
+from tools.labs.blocks import HIDDEN
 from tools.preview import npm
+
+# Explorers import the first files of each; `planner` they do not.
+PACKAGE = ["mlsysim/__init__.py", "mlsysim/core/__init__.py", "mlsysim/core/units.txt"]
+LATER = ["mlsysim/planner/__init__.py", "mlsysim/planner/data/table.csv", "mlsysim-1.0/METADATA"]
+PACKAGE += LATER
+COURSE = ["mlsysim_course/bridge.py"]
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> list[Path]:
     paths = [tmp_path / f"{name}-1.0-py3-none-any.whl" for name in ("mlsysim", "mlsysim_course")]
-    for path in paths:
-        path.write_bytes(path.name.encode())
+    for path, names in zip(paths, (PACKAGE, COURSE), strict=True):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(name, f"content of {name}")
     return paths
+
+
+def packed(path: Path) -> list[str]:
+    return zipfile.ZipFile(io.BytesIO(gzip.decompress(path.read_bytes()))).namelist()
 
 
 def unreachable(*_: object) -> Iterator[Path]:
@@ -56,9 +71,12 @@ def test_the_runtime_is_whole_and_the_same_each_time(
     assert manifest["missing"] is None
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes()
-    files = [path for path in first.iterdir() if path.name != runtime.MANIFEST]
-    assert manifest["files"] == {path.name: path.stat().st_size for path in [*files, *wheels]}
-    assert manifest["wheels"] == [path.name for path in wheels]
+    outside = (runtime.MANIFEST, runtime.REST)
+    files = [path for path in first.iterdir() if path.name not in outside]
+    assert manifest["files"] == {path.name: path.stat().st_size for path in files}
+    assert manifest["archives"] == [runtime.ARCHIVE, runtime.EXPLORERS]
+    assert set(packed(first / runtime.REST)) == set(LATER)
+    assert set(packed(first / runtime.EXPLORERS)) == {*PACKAGE, *COURSE} - set(LATER)
     names = zipfile.ZipFile(first / runtime.ARCHIVE).namelist()
     for requirement in runtime.REQUIREMENTS:
         assert any(name.startswith((f"{requirement}/", f"{requirement}.py")) for name in names)
@@ -100,6 +118,46 @@ def test_extras_bring_what_they_import_and_are_left_out_together(
     monkeypatch.setattr(runtime, "_download", lambda address: b"something else")
     with pytest.raises(RuntimeError, match="numpy"):
         runtime._extras(folder, tmp_path / "other", "1.0")
+
+
+def test_explorers_are_answered_from_the_first_archive_and_the_rest_from_both(
+    tmp_path: Path,
+) -> None:
+    """As the page's worker does it: Python imports from one archive, and later from another."""
+    sources = [(ROOT, file) for file in sorted((ROOT / "mlsysim").rglob("*")) if file.is_file()]
+    course = ROOT / "course"
+    sources += [(course, file) for file in (course / "mlsysim_course").rglob("*") if file.is_file()]
+    whole = tmp_path / "whole.whl"
+    with zipfile.ZipFile(whole, "w") as archive:
+        for root, file in sources:
+            if "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(root).as_posix())
+    runtime._split(tmp_path, [whole])
+    # The goal for what a reader of one explorer downloads of the package and the course.
+    assert (tmp_path / runtime.EXPLORERS).stat().st_size < 600_000
+    for name in (runtime.EXPLORERS, runtime.REST):
+        (tmp_path / f"{name}.zip").write_bytes(gzip.decompress((tmp_path / name).read_bytes()))
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({HIDDEN}))
+sys.path = [one for one in sys.path if {str(ROOT)!r} not in one or "site-packages" in one]
+sys.meta_path = [one for one in sys.meta_path if "editable" not in str(one)]
+sys.path.insert(0, {str(tmp_path / f"{runtime.EXPLORERS}.zip")!r})
+from mlsysim_course.bridge import also_import_from, ask
+print(ask("explore", '{{"name": "ring", "state": {{}}}}'))
+print(ask("explore", '{{"name": "roofline/plan", "state": {{}}}}'))
+also_import_from({str(tmp_path / f"{runtime.REST}.zip")!r})
+print(ask("explore", '{{"name": "roofline/plan", "state": {{}}}}'))
+print(ask("check", '{{"name": "hello-world-1", "answers": {{"batch": "2"}}}}'))
+import mlsysim_course.labs.catalog
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    first, early, late, checked = map(json.loads, done.stdout.splitlines())
+    assert "readings" in first["value"]
+    assert early["needs"].startswith("mlsysim_course.labs")
+    assert "readings" in late["value"]
+    assert checked["value"]["right"] is False
 
 
 def test_a_download_with_another_hash_is_refused(

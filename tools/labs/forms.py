@@ -11,14 +11,14 @@ from typing import Any
 from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
 from mlsysim_course.exercises import EXERCISES
 from mlsysim_course.explorers import declarations
-from mlsysim_course.labs.catalog import PAGES, page_lab
+from mlsysim_course.labs.catalog import LABS, find
 
 __all__ = ["write_forms"]
 
 
 def write_forms(root: Path, folder: Path) -> None:
     """Write the forms and the blocks into the folder from which pages load them."""
-    labs = {name: page_lab(name) for name in PAGES}
+    labs = {name: find(name) for name in LABS}
     instruments = [one for lab in labs.values() for one in lab.explorers]
     _write(
         folder / "explorers.json",

@@ -1,19 +1,23 @@
-"""The runtime folder of lab pages: Pyodide, and the Python packages that mlsysim imports there.
+"""The runtime folder of pages: Pyodide, the requirements of mlsysim, the package and the course.
 
-It does not contain the package and the course, because pages use the wheels that the site offers to
-pip.
+The package and the course are two archives: the modules that explorers import, and all others. A
+page loads the second one when a lab, an exercise or a block of code needs it.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import shutil
+import subprocess
+import sys
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tools.preview import npm
@@ -49,6 +53,8 @@ SECONDS = 20
 # Without NumPy, matplotlib, PyYAML and jsonschema, which no lab needs.
 REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
 ARCHIVE, MANIFEST = "requirements.zip", "manifest.json"
+# Gzip of zip archives that are not compressed themselves: a quarter smaller than zip archives.
+EXPLORERS, REST = "explorers.bin", "rest.bin"
 LEFT_OUT = {"__pycache__", "testsuite", "..", "INSTALLER", "RECORD", "REQUESTED"}
 DATE = (2024, 1, 1, 0, 0, 0)  # one for all files: the same input gives the same bytes
 UNREACHABLE = "Pyodide could not be fetched from npm when this site was built."
@@ -58,7 +64,7 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
     """Write the folder and return its manifest; ``missing`` is the reason if it is incomplete."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    manifest: dict[str, Any] = {"missing": None, "wheels": [wheel.name for wheel in wheels]}
+    manifest: dict[str, Any] = {"missing": None}
     try:
         for source in npm.files(cache, PYODIDE):
             shutil.copyfile(source, folder / source.name)
@@ -66,22 +72,19 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
         manifest["missing"] = UNREACHABLE
     else:
         _bundle(folder / ARCHIVE)
-        # The page shows how much of this it has loaded.
-        loaded = sorted([*folder.iterdir(), *wheels], key=lambda path: path.name)
+        _split(folder, wheels)
+        contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+        build = hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in contents.values()))
+        # The page shows how much of the first files it has loaded.
+        sizes = {name: len(content) for name, content in contents.items() if name != REST}
         ((_, version),) = PYODIDE
-        build = hashlib.sha256(b"".join(map(_digest, loaded)))
-        sizes = {path.name: path.stat().st_size for path in loaded}
-        manifest |= {"archive": ARCHIVE, "files": sizes, "pyodide": version}
-        manifest["build"] = build.hexdigest()[:16]
+        manifest |= {"archives": [ARCHIVE, EXPLORERS], "rest": REST, "files": sizes}
+        manifest |= {"pyodide": version, "build": build.hexdigest()[:16]}
         _charts(folder, cache)
         manifest["extras"] = _extras(folder, cache, version)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     return manifest
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def _charts(folder: Path, cache: Path) -> None:
@@ -131,6 +134,37 @@ def _bundle(target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, path in sorted(_files()):
             archive.writestr(zipfile.ZipInfo(name, DATE), path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _split(folder: Path, wheels: Sequence[Path]) -> None:
+    """Pack what explorers import, and the rest. A package has its data in its own archive."""
+    files: dict[str, bytes] = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            files |= {name: archive.read(name) for name in archive.namelist()}
+    imported = _imported()
+    packages = {str(PurePosixPath(name).parent) for name in imported}
+
+    def is_first(name: str) -> bool:
+        if name.endswith(".py"):
+            return name in imported
+        owners = (str(parent) for parent in PurePosixPath(name).parents)
+        return next((one for one in owners if f"{one}/__init__.py" in files), "") in packages
+
+    for target in (EXPLORERS, REST):
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+            for name, data in sorted(files.items()):
+                if is_first(name) == (target == EXPLORERS):
+                    archive.writestr(zipfile.ZipInfo(name, DATE), data)
+        (folder / target).write_bytes(gzip.compress(content.getvalue(), mtime=0))
+
+
+def _imported() -> set[str]:
+    """Return the files of modules that all explorers import, as they are named in a wheel."""
+    command = [sys.executable, "-m", "tools.labs.imports"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return set(json.loads(done.stdout))
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -19,7 +19,7 @@ from mlsysim_course.explorers.running import CARBON
 from mlsysim_course.explorers.serving import COST, KV_WALL, LATENCY
 from mlsysim_course.explorers.training import ADVICE, CHECKPOINT, MEMORY, RING, SPLIT
 
-__all__ = ["EXPLORERS", "declarations", "derivation", "view"]
+__all__ = ["EXPLORERS", "declarations", "derivation", "explorer", "view"]
 
 EXPLORERS: dict[str, Explorer] = {
     one.name: one
@@ -47,7 +47,14 @@ def declarations() -> dict[str, Any]:
     return {name: one.declaration() for name, one in EXPLORERS.items()}
 
 
-def _explorer(name: str) -> Explorer:
+def explorer(name: str) -> Explorer:
+    """Return the explorer of that name.
+
+    Raises
+    ------
+    UnknownEntryError
+        If there is no such explorer.
+    """
     if name not in EXPLORERS:
         raise UnknownEntryError.build(name, "explorer", EXPLORERS)
     return EXPLORERS[name]
@@ -81,7 +88,7 @@ def view(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
     >>> [item["text"] for item in view("kv-wall", {"context": 2048})["readings"]]
     ['238', '0.268 GB', '16.1 GB']
     """
-    return _explorer(name).view(state)
+    return explorer(name).view(state)
 
 
 def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
@@ -105,4 +112,4 @@ def derivation(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any
     ConfigError
         If there is no such reading.
     """
-    return _explorer(name).derivation(state, index)
+    return explorer(name).derivation(state, index)

@@ -26,7 +26,7 @@ from mlsysim_course.explorers.declare import (
     read,
 )
 
-__all__ = ["ADVICE", "CHECKPOINT", "MEMORY", "RING", "SPLIT", "SPLIT_JOB"]
+__all__ = ["ADVICE", "CHECKPOINT", "MEMORY", "RING", "SPLIT", "SPLIT_JOB", "memory_bar"]
 
 LINKS = ("NVLink4", "NVLink5", "InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
 FABRICS = ("InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
@@ -176,12 +176,13 @@ def _memory(s: Mapping[str, Any]) -> Answer:
             read("Memory per GPU", result, "memory", "GB"),
             *(read(name.capitalize(), result, key, "GB") for key, name in STATES.items()),
         ),
-        (_memory_bar(result),),
+        (memory_bar(result),),
         "good" if result.fits_memory else "bad",
     )
 
 
-def _memory_bar(result: Any) -> dict[str, Any]:
+def memory_bar(result: Any) -> dict[str, Any]:
+    """Return a chart of the memory of a GPU in a training step by its parts."""
     return bars(
         axis("GB per GPU", zero=True),
         [part("memory", name, amount(getattr(result, key), "GB")) for key, name in STATES.items()],
@@ -242,7 +243,7 @@ def _split(s: Mapping[str, Any]) -> Answer:
                 axis("Seconds", zero=True),
                 [part("time", name, amount(getattr(result, k), "s")) for k, name in TIMES.items()],
             ),
-            _memory_bar(result),
+            memory_bar(result),
         ),
         "good" if result.feasible else "bad",
     )

@@ -6,19 +6,23 @@ from importlib import import_module
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim_course.explorers import EXPLORERS
+from mlsysim_course.explorers import explorer as of_a_tutorial
 from mlsysim_course.explorers.declare import Explorer
-from mlsysim_course.labs.lab import Lab, Ledgered
+from mlsysim_course.labs.lab import Lab
 
-__all__ = ["LABS", "PAGES", "explorer", "find", "lab_of", "page_lab"]
+__all__ = ["LABS", "explorer", "find", "lab_of"]
 
-PAGES = ("roofline", "serving_slo", "pipeline_builder", "checkpointing")
-"""Labs whose words are in their pages."""
-LABS = ("parallelism_paradox", *PAGES)
+LABS = (
+    "roofline",
+    "serving_slo",
+    "pipeline_builder",
+    "parallelism_paradox",
+    "checkpointing",
+)
 """Names of the labs."""
 
 
-def find(name: str) -> Ledgered:
+def find(name: str) -> Lab:
     """Return the lab of that name.
 
     Raises
@@ -28,21 +32,7 @@ def find(name: str) -> Ledgered:
     """
     if name not in LABS:
         raise UnknownEntryError.build(name, "lab", LABS)
-    lab: Ledgered = import_module(f"mlsysim_course.labs.{name}").LAB
-    return lab
-
-
-def page_lab(name: str) -> Lab:
-    """Return the lab of a page.
-
-    Raises
-    ------
-    UnknownEntryError
-        If no lab of that name has its words in its page.
-    """
-    lab = find(name)
-    if not isinstance(lab, Lab):
-        raise UnknownEntryError.build(name, "lab", PAGES)
+    lab: Lab = import_module(f"mlsysim_course.labs.{name}").LAB
     return lab
 
 
@@ -56,13 +46,11 @@ def explorer(name: str) -> Explorer:
     """
     lab, separator, _ = name.partition("/")
     if separator:
-        return page_lab(lab).explorer(name)
-    if name not in EXPLORERS:
-        raise UnknownEntryError.build(name, "explorer", EXPLORERS)
-    return EXPLORERS[name]
+        return find(lab).explorer(name)
+    return of_a_tutorial(name)
 
 
-def lab_of(ledger: Any) -> Ledgered:
+def lab_of(ledger: Any) -> Lab:
     """Return the lab that a ledger, read from JSON, belongs to.
 
     Raises

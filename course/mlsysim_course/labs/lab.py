@@ -15,10 +15,10 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
-from mlsysim_course.controls import Choice, Controls, Estimate, Question
+from mlsysim_course.controls import Choice, Controls, Estimate
 from mlsysim_course.explorers.declare import Explorer
 
-__all__ = ["Lab", "Ledgered", "read_ledger"]
+__all__ = ["Lab", "read_ledger"]
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
@@ -27,17 +27,21 @@ State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ledgered:
-    """What a lab saves and restores.
+class Lab:
+    """What a lab asks, computes and saves. Its words are in its page.
 
     Attributes
     ----------
     name : str
-        Its module in `mlsysim_course`.
+        Its module in `mlsysim_course.labs`.
     title : str
         Its title, as a student sees it.
     minutes : int
         How long it takes.
+    questions : tuple of Choice or Estimate
+        The questions of the page, in order. Those that lock are the predictions.
+    explorers : tuple of Explorer
+        The instruments of the page. No two controls of a lab have the same name.
     requirements : str
         The requirements on the design of the last act, as the end of a sentence that begins with
         "the current design".
@@ -53,167 +57,15 @@ class Ledgered:
     name: str
     title: str
     minutes: int
+    questions: tuple[Choice | Estimate, ...]
+    explorers: tuple[Explorer, ...]
     requirements: str
     design: Callable[[State], dict[str, Any]]
     result: Callable[[State], dict[str, Any]]
     status: Callable[[State, bool], dict[str, str]]
 
-    format: ClassVar[int] = 1
-    """Version of its ledger; another one cannot be restored."""
-
-    def view(self, state: State) -> dict[str, Any]:
-        """Return what the page shows for a state, as plain data."""
-        raise NotImplementedError
-
-    @property
-    def controls(self) -> Controls:
-        """Everything that a student can set."""
-        raise NotImplementedError
-
-    @property
-    def predictions(self) -> tuple[Choice | Estimate | Question, ...]:
-        """The questions before the instruments, in order."""
-        raise NotImplementedError
-
-    @property
-    def reflections(self) -> tuple[Choice | Question, ...]:
-        """The questions after the instruments, in order."""
-        raise NotImplementedError
-
-    @property
-    def tier_rule(self) -> str:
-        """The rule that determines the tier, in words."""
-        return (
-            "The tier is optimal if both predictions are right and the current design "
-            f"{self.requirements}. It is partial if at least one prediction is right or the design "
-            "meets all of these requirements, and developing otherwise."
-        )
-
-    def ledger(self, state: State) -> dict[str, Any]:
-        """Return the record of a state.
-
-        Parameters
-        ----------
-        state
-            What the student did: a control's value by the control's name.
-
-        Returns
-        -------
-        dict
-            Predictions and reflections with their verdicts, the design, its result, the tier and
-            its rule, the package's version, and the state itself, from which `restore` continues.
-
-        Raises
-        ------
-        ConfigError
-            If the state has an unknown key, or a value out of range.
-        """
-        from mlsysim import __version__
-
-        full = self.controls.complete(state)
-        open_ = self.finished(full)
-        return {
-            "lab": self.name,
-            "format": self.format,
-            "version": __version__,
-            "state": self.controls.check(state),
-            "predictions": {asked.id: _answer(asked, full) for asked in self.predictions},
-            "reflections": {asked.id: _answer(asked, full) for asked in self.reflections},
-            "design": self.design(full) if open_ else None,
-            "result": self.result(full) if open_ else None,
-            "tier": self.tier(full),
-            "tier_rule": self.tier_rule,
-        }
-
-    def restore(self, text: str) -> dict[str, Any]:
-        """Return the state that a saved ledger holds.
-
-        Verdicts, results and the tier in the text are ignored, because they follow from the state.
-
-        Parameters
-        ----------
-        text
-            A ledger as JSON.
-
-        Raises
-        ------
-        ConfigError
-            If the text is not JSON, is not a ledger of this lab, has another format, or contains an
-            impossible state.
-        """
-        return self.admit(read_ledger(text))
-
-    def admit(self, found: Any) -> dict[str, Any]:
-        """Return the state in a ledger that `read_ledger` returned.
-
-        Raises
-        ------
-        ConfigError
-            If it is not a ledger of this lab, has another format, or contains an impossible state.
-        """
-        if not isinstance(found, dict) or found.get("lab") != self.name:
-            raise ConfigError(
-                f"this is not a ledger of the lab {self.name}: use the file that the lab wrote",
-                argument="text",
-            )
-        if found.get("format") != self.format:
-            raise ConfigError(
-                f"format = {shown(found.get('format'))} of the ledger is not {self.format}, which "
-                "mlsysim reads: open it with the version that wrote it, or start again",
-                argument="format",
-            )
-        if "state" not in found:
-            raise ConfigError(
-                "the ledger is damaged: it contains no state. Use another copy, or start again",
-                argument="state",
-            )
-        state = self.controls.check(found["state"])
-        first, second = (asked.id for asked in self.predictions)
-        if state.get(first) is None and state.get(second) is not None:
-            raise ConfigError(
-                f"the ledger is damaged: it answers {second} before {first}. Use another copy, "
-                "or start again",
-                argument=second,
-            )
-        return state
-
-    def finished(self, full: State) -> bool:
-        """Return whether all predictions have been made."""
-        return all(full[asked.id] is not None for asked in self.predictions)
-
-    def tier(self, full: State) -> str:
-        """Return ``"optimal"``, ``"partial"`` or ``"developing"``, by `tier_rule`."""
-        right = [asked.verdict(full[asked.id]) == "right" for asked in self.predictions]
-        done = [*right, self.finished(full) and bool(self.result(full)["accepted"])]
-        return "optimal" if all(done) else "partial" if any(done) else "developing"
-
-    def status_bar(self, full: State) -> list[dict[str, str]]:
-        """Return the items of the status bar, each a label and a value."""
-        second = self.finished(full)
-        items = {"Lab": self.title, "Act": "II" if second else "I", **self.status(full, second)}
-        for number, asked in zip(("I", "II"), self.predictions, strict=True):
-            verdict = asked.verdict(full[asked.id])
-            items[f"Prediction {number}"] = verdict or "open"
-        items["Tier"] = self.tier(full)
-        return [{"label": label, "value": value} for label, value in items.items()]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lab(Ledgered):
-    """A lab whose words are in its page.
-
-    Attributes
-    ----------
-    questions : tuple of Choice or Estimate
-        The questions of the page, in order. Those that lock are the predictions.
-    explorers : tuple of Explorer
-        The instruments of the page. No two controls of a lab have the same name.
-    """
-
-    questions: tuple[Choice | Estimate, ...]
-    explorers: tuple[Explorer, ...]
-
     format: ClassVar[int] = 2
+    """Version of its ledger; another one cannot be restored."""
 
     @cached_property
     def controls(self) -> Controls:
@@ -227,10 +79,17 @@ class Lab(Ledgered):
         return tuple(asked for asked in self.questions if asked.locks)
 
     @property
-    def reflections(self) -> tuple[Choice, ...]:
+    def reflections(self) -> tuple[Choice | Estimate, ...]:
         """The questions after the instruments, in order."""
-        return tuple(
-            asked for asked in self.questions if isinstance(asked, Choice) and not asked.locks
+        return tuple(asked for asked in self.questions if not asked.locks)
+
+    @property
+    def tier_rule(self) -> str:
+        """The rule that determines the tier, in words."""
+        return (
+            "The tier is optimal if both predictions are right and the current design "
+            f"{self.requirements}. It is partial if at least one prediction is right or the design "
+            "meets all of these requirements, and developing otherwise."
         )
 
     def explorer(self, name: str) -> Explorer:
@@ -286,6 +145,114 @@ class Lab(Ledgered):
             "ledger": self.ledger(state),
         }
 
+    def ledger(self, state: State) -> dict[str, Any]:
+        """Return the record of a state.
+
+        Parameters
+        ----------
+        state
+            What the student did: a control's value by the control's name.
+
+        Returns
+        -------
+        dict
+            Predictions and reflections with their verdicts, the design, its result, the tier and
+            its rule, the package's version, and the state itself, from which `restore` continues.
+
+        Raises
+        ------
+        ConfigError
+            If the state has an unknown key, or a value out of range.
+        """
+        from mlsysim import __version__
+
+        full = self.controls.complete(state)
+        open_ = self.finished(full)
+        return {
+            "lab": self.name,
+            "format": self.format,
+            "version": __version__,
+            "state": self.controls.check(state),
+            "predictions": {asked.id: _answer(asked, full) for asked in self.predictions},
+            "reflections": {asked.id: _answer(asked, full) for asked in self.reflections},
+            "design": self.design(full) if open_ else None,
+            "result": self.result(full) if open_ else None,
+            "tier": self.tier(full),
+            "tier_rule": self.tier_rule,
+        }
+
+    def restore(self, text: str) -> dict[str, Any]:
+        """Return the state that a saved ledger holds.
+
+        Verdicts, results and the tier in the text are ignored, because they follow from the state.
+
+        Parameters
+        ----------
+        text
+            A ledger as JSON.
+
+        Raises
+        ------
+        ConfigError
+            If the text is not JSON, is not a ledger of this lab, has another format, or contains an
+            impossible state.
+        """
+        return self.admit(read_ledger(text))
+
+    def admit(self, ledger: Any) -> dict[str, Any]:
+        """Return the state in a ledger that `read_ledger` returned.
+
+        Raises
+        ------
+        ConfigError
+            If it is not a ledger of this lab, has another format, or contains an impossible state.
+        """
+        if not isinstance(ledger, dict) or ledger.get("lab") != self.name:
+            raise ConfigError(
+                f"this is not a ledger of the lab {self.name}: use the file that the lab wrote",
+                argument="text",
+            )
+        if ledger.get("format") != self.format:
+            raise ConfigError(
+                f"format = {shown(ledger.get('format'))} of the ledger is not {self.format}, which "
+                "mlsysim reads: open it with the version that wrote it, or start again",
+                argument="format",
+            )
+        if "state" not in ledger:
+            raise ConfigError(
+                "the ledger is damaged: it contains no state. Use another copy, or start again",
+                argument="state",
+            )
+        state = self.controls.check(ledger["state"])
+        first, second = (asked.id for asked in self.predictions)
+        if state.get(first) is None and state.get(second) is not None:
+            raise ConfigError(
+                f"the ledger is damaged: it answers {second} before {first}. Use another copy, "
+                "or start again",
+                argument=second,
+            )
+        return state
+
+    def finished(self, full: State) -> bool:
+        """Return whether all predictions have been made."""
+        return all(full[asked.id] is not None for asked in self.predictions)
+
+    def tier(self, full: State) -> str:
+        """Return ``"optimal"``, ``"partial"`` or ``"developing"``, by `tier_rule`."""
+        right = [asked.verdict(full[asked.id]) == "right" for asked in self.predictions]
+        done = [*right, self.finished(full) and bool(self.result(full)["accepted"])]
+        return "optimal" if all(done) else "partial" if any(done) else "developing"
+
+    def status_bar(self, full: State) -> list[dict[str, str]]:
+        """Return the items of the status bar, each a label and a value."""
+        second = self.finished(full)
+        items = {"Lab": self.title, "Act": "II" if second else "I", **self.status(full, second)}
+        for number, asked in zip(("I", "II"), self.predictions, strict=True):
+            verdict = asked.verdict(full[asked.id])
+            items[f"Prediction {number}"] = verdict or "open"
+        items["Tier"] = self.tier(full)
+        return [{"label": label, "value": value} for label, value in items.items()]
+
 
 def _declared(asked: Choice | Estimate) -> dict[str, Any]:
     if isinstance(asked, Choice):
@@ -308,7 +275,7 @@ def _judged(asked: Choice | Estimate, answer: Any) -> dict[str, Any]:
     return judged | {"reply": asked.reply(answer) if asked.reply else ""}
 
 
-def _answer(asked: Choice | Estimate | Question, full: State) -> dict[str, Any]:
+def _answer(asked: Choice | Estimate, full: State) -> dict[str, Any]:
     answer = full[asked.id]
     return {"answer": answer, "verdict": asked.verdict(answer)}
 

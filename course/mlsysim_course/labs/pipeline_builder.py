@@ -25,7 +25,15 @@ from mlsysim_course.explorers.charts import axis, bars, line, lines, mark, part,
 from mlsysim_course.explorers.declare import Alert, Answer, Explorer, Reading, by_formula, read
 from mlsysim_course.explorers.pipeline import schedule_chart
 from mlsysim_course.labs.lab import Lab
-from mlsysim_course.labs.words import band, count, gigabytes, percent, ratio, seconds
+from mlsysim_course.labs.words import (
+    band,
+    count,
+    gigabytes,
+    memory_reading,
+    percent,
+    seconds,
+    utilization_reading,
+)
 
 __all__ = [
     "BATCH",
@@ -326,16 +334,9 @@ def _plan(state: Mapping[str, Any]) -> Pipeline:
 
 
 def _readings(result: DistributedResult) -> tuple[Reading, ...]:
-    full = ratio(result.memory, result.memory_capacity)
     return (
-        read("MFU", result, "mfu", scale=100, shown="%").judged(
-            "good" if result.mfu >= TARGET and result.feasible else "bad",
-            f"target: {percent(TARGET, 0)} or more",
-        ),
-        read("Memory per GPU", result, "memory", "GB").judged(
-            "bad" if full > 1 else "warn" if full > 0.9 else "good",
-            f"capacity: {gigabytes(result.memory_capacity)}",
-        ),
+        utilization_reading(result, TARGET),
+        memory_reading(result),
         read("Bubble", result, "bubble_fraction", scale=100, shown="%"),
         read("Sending", result, "pp_communication_latency", "s").judged(hint="between stages"),
         read("Gradient exchange", result, "dp_communication_latency", "s").judged(

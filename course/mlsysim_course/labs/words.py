@@ -1,4 +1,4 @@
-"""Format the numbers of a lab."""
+"""The numbers of a lab as text, and the readings that several labs show."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mlsysim.core.units import Quantity, ureg
 from mlsysim.solvers import DistributedResult
+from mlsysim_course.explorers.declare import Reading, read
 
 __all__ = [
     "band",
@@ -13,12 +14,14 @@ __all__ = [
     "dollars",
     "gigabytes",
     "hours",
+    "memory_reading",
     "millions",
     "milliseconds",
     "minutes",
     "percent",
     "ratio",
     "seconds",
+    "utilization_reading",
 ]
 
 # Results are in base units, so these conversions are free and parse no unit names.
@@ -82,3 +85,20 @@ def band(result: DistributedResult, show: Callable[[Quantity], str]) -> str:
     if low is None or high is None:
         return "no published run to compare with"
     return f"80% of comparable runs: {show(low)} to {show(high)}"
+
+
+def utilization_reading(result: DistributedResult, target: float) -> Reading:
+    """Read the MFU of a step, judged by a target."""
+    return read("MFU", result, "mfu", scale=100, shown="%").judged(
+        "good" if result.mfu >= target and result.feasible else "bad",
+        f"target: {percent(target, 0)} or more",
+    )
+
+
+def memory_reading(result: DistributedResult) -> Reading:
+    """Read the memory of a GPU, judged by its capacity."""
+    share = ratio(result.memory, result.memory_capacity)
+    return read("Memory per GPU", result, "memory", "GB").judged(
+        "bad" if share > 1 else "warn" if share > 0.9 else "good",
+        f"capacity: {gigabytes(result.memory_capacity)}",
+    )
