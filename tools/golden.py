@@ -264,9 +264,9 @@ def exercised(question: Mapping[str, Any]) -> Any:
     return {
         name: [
             part.asks,
-            plain(part.truth()),
+            plain(part.truth),
             part.hint,
-            [[plain(m.leads_to()), m.hint] for m in getattr(part, "mistakes", ())],
+            [[plain(wrong), hint] for wrong, hint in getattr(part, "mistakes", {}).items()],
         ]
         for name, part in parts.items()
     }

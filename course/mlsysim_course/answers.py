@@ -1,7 +1,7 @@
 """Parts of an exercise: amounts, counts and choices, each with its answer and common mistakes.
 
-A function computes the right answer with the package when a student answers. No answer is stored,
-and no hint contains one.
+An exercise is a function that computes the right answer, and those of common mistakes, when a
+student answers. No answer is stored, and no hint contains one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import has_dimension, read_amount, real_number, strip
@@ -25,8 +26,9 @@ __all__ = [
     "ChoiceAsked",
     "CountAsked",
     "Exercise",
-    "Mistake",
+    "Parts",
     "Verdict",
+    "exercise",
     "si",
 ]
 
@@ -78,13 +80,6 @@ class Verdict:
         return "Right." if self.right else f"Not yet. {self.hint}"
 
 
-class Mistake(NamedTuple):
-    """A common mistake: the answer that it leads to, and a hint for it."""
-
-    leads_to: Callable[[], Any]
-    hint: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """One part of an exercise.
@@ -93,14 +88,14 @@ class Asked:
     ----------
     asks : str
         The question, in words.
-    truth : Callable
-        Computes the answer, in SI base units if it has a unit.
+    truth : object
+        The answer, in SI base units if it has a unit.
     hint : str
         The hint for a wrong answer that no common mistake explains.
     """
 
     asks: str
-    truth: Callable[[], Any]
+    truth: Any
     hint: str = ""
 
     def missing(self, answer: Any) -> str:
@@ -118,11 +113,14 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class AmountAsked(Asked):
-    """A quantity, or a number if `unit` is empty, right within a relative `tolerance`."""
+    """A quantity, or a number if `unit` is empty, right within a relative `tolerance`.
+
+    `mistakes` maps the answers that common mistakes lead to, in the units of `truth`, to hints.
+    """
 
     unit: str = ""
     tolerance: float = 0.02
-    mistakes: tuple[Mistake, ...] = ()
+    mistakes: Mapping[float | Fraction, str] = field(default_factory=dict)
 
     def missing(self, answer: Any) -> str:
         """Return a hint that names the unit, for a bare number that needs one."""
@@ -153,22 +151,24 @@ class AmountAsked(Asked):
 
     def judge(self, answer: Any) -> str:
         """Compare with the right answer, then with the answers of common mistakes."""
-        truth = self.truth()
-        if self._near(answer, truth):
+        if self._near(answer, self.truth):
             return ""
-        ends = [(mistake.leads_to(), mistake.hint) for mistake in self.mistakes]
-        near = [(abs(answer - end), hint) for end, hint in ends if self._near(answer, end)]
+        near = [
+            (abs(answer - wrong), hint)
+            for wrong, hint in self.mistakes.items()
+            if self._near(answer, wrong)
+        ]
         if near:
             return min(near)[1]
         for factor, hint in self._slips():
-            if self._near(answer, truth * factor) or self._near(answer, truth / factor):
+            if self._near(answer, self.truth * factor) or self._near(answer, self.truth / factor):
                 return hint
-        return f"{_TOO} {'large' if answer > truth else 'small'}. {self.hint}".rstrip()
+        return f"{_TOO} {'large' if answer > self.truth else 'small'}. {self.hint}".rstrip()
 
     def _slips(self) -> tuple[tuple[float, str], ...]:
         return _UNIT_SLIPS if has_dimension(self.unit) else _PLAIN_SLIPS
 
-    def _near(self, answer: float, value: float) -> bool:
+    def _near(self, answer: float, value: float | Fraction) -> bool:
         return math.isclose(answer, value, rel_tol=self.tolerance)
 
 
@@ -186,16 +186,15 @@ class CountAsked(AmountAsked):
 
     def judge(self, answer: float) -> str:
         """Require a whole number, then compare as amounts do."""
-        truth = self.truth()
         if math.isfinite(answer) and answer != round(answer):
             for way, rounded in (("up", math.ceil), ("down", math.floor)):
-                if rounded(answer) == truth:
+                if rounded(answer) == self.truth:
                     return f"Almost. The answer is a whole number. Round {way}."
             return f"The answer is a whole number. {self.hint}".rstrip()
         hint = super().judge(answer)
         if hint.startswith(_TOO) and math.isinf(answer):
             return f"There is such a number. {self.hint}".rstrip()
-        if hint.startswith(_TOO) and math.isinf(truth):
+        if hint.startswith(_TOO) and math.isinf(self.truth):
             return f"That number is not right. {self.hint}".rstrip()
         return hint
 
@@ -225,17 +224,26 @@ class ChoiceAsked(Asked):
 
     def judge(self, answer: Any) -> str:
         """Compare with the right answer."""
-        if answer == self.truth():
+        if answer == self.truth:
             return ""
         return (self.hints or {}).get(answer, self.hint)
 
 
+Parts = Mapping[str, Asked]
+"""The parts of an exercise by their names."""
+
+
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise: its name, and the parts of its answer by their names."""
+    """An exercise: its name, and a function that returns the parts of its answer."""
 
     name: str
-    parts: Mapping[str, Asked]
+    answer: Callable[[], Parts]
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The parts by their names, with the right answers, which are computed now."""
+        return self.answer()
 
     def given(self, answer: Any, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers by part, given alone or by name.
@@ -302,6 +310,11 @@ class Exercise:
         return [
             hint if alone else f"{labels[part]}: {hint}" for part, hint in hints.items() if hint
         ]
+
+
+def exercise(answer: Callable[[], Parts]) -> Exercise:
+    """Make an exercise of a function that computes its answer and is named after it."""
+    return Exercise(answer.__name__.lstrip("_").replace("_", "-"), answer)
 
 
 def _capital(text: str) -> str:

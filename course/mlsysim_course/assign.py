@@ -122,7 +122,7 @@ def _unit(asked: Asked) -> str:
 
 
 def _shown(asked: Asked) -> Any:
-    truth = asked.truth()
+    truth = asked.truth
     if isinstance(asked, AmountAsked) and has_dimension(asked.unit):
         return f"{dress(truth, asked.unit).magnitude:.4g} {asked.unit}"
     return truth

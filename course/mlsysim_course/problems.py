@@ -11,13 +11,14 @@ import hashlib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import ReliabilitySolver, ServingSolver, SustainabilitySolver
-from mlsysim_course.answers import AmountAsked, Asked, Exercise, Mistake, si
+from mlsysim_course.answers import AmountAsked, Exercise, Parts, si
 
 __all__ = ["PROBLEMS", "Problem", "Task", "answer", "draw", "problem_set"]
 
@@ -44,7 +45,7 @@ class Problem:
     points: int
     choices: Mapping[str, Sequence[Any]]
     text: str
-    parts: Callable[..., Mapping[str, Asked]]
+    parts: Callable[..., Parts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def _task(problem: Problem, student: str) -> Task:
     words = {key: getattr(value, "name", value) for key, value in values.items()}
     return Task(
         name=problem.name,
-        parts=problem.parts(**values),
+        answer=partial(problem.parts, **values),
         points=problem.points,
         text=problem.text.format(**words),
     )
@@ -121,7 +122,7 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
     return f"{name}: {', '.join(given) or 'nothing'} recorded"
 
 
-def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:
+def _cache(model: Any, tokens: int, precision: str) -> Parts:
     def size(heads: int) -> float:
         each: float = heads / model.kv_heads
         return each * si(model.kv_cache_bytes(precision, tokens))
@@ -130,19 +131,14 @@ def _cache(model: Any, tokens: int, precision: str) -> dict[str, Asked]:
         "cache": AmountAsked(
             asks="the cache of one sequence",
             unit="GB",
-            truth=lambda: size(model.kv_heads),
+            truth=size(model.kv_heads),
             hint="Count keys and values for every layer, every key-value head and every token.",
-            mistakes=(
-                Mistake(
-                    lambda: size(model.heads),
-                    "Count the key-value heads, not the query heads.",
-                ),
-            ),
+            mistakes={size(model.heads): "Count the key-value heads, not the query heads."},
         )
     }
 
 
-def _states(model: Any, gpus: int) -> dict[str, Asked]:
+def _states(model: Any, gpus: int) -> Parts:
     def size(shared: float, own: float) -> float:
         return si(model.parameters) * (own + shared / gpus)
 
@@ -150,21 +146,21 @@ def _states(model: Any, gpus: int) -> dict[str, Asked]:
         "plain": AmountAsked(
             asks="weights, gradients and optimizer state on each GPU without ZeRO",
             unit="GB",
-            truth=lambda: size(0, 16),
+            truth=size(0, 16),
             hint="Add up the bytes for each parameter in mixed precision with Adam.",
-            mistakes=(Mistake(lambda: size(0, 2), "Those are the weights alone."),),
+            mistakes={size(0, 2): "Those are the weights alone."},
         ),
         "sharded": AmountAsked(
             asks="the same with ZeRO stage 1",
             unit="GB",
-            truth=lambda: size(12, 4),
+            truth=size(12, 4),
             hint="Stage 1 shards only the optimizer state.",
-            mistakes=(Mistake(lambda: size(16, 0), "That is the memory with stage 3."),),
+            mistakes={size(16, 0): "That is the memory with stage 3."},
         ),
     }
 
 
-def _decode(model: Any, hardware: Any, precision: str) -> dict[str, Asked]:
+def _decode(model: Any, hardware: Any, precision: str) -> Parts:
     def itl(efficiency: float) -> float:
         return si(
             ServingSolver.solve(
@@ -182,13 +178,13 @@ def _decode(model: Any, hardware: Any, precision: str) -> dict[str, Asked]:
             asks="the time between tokens for one user",
             unit="ms",
             tolerance=0.04,
-            truth=lambda: itl(0.5),
+            truth=itl(0.5),
             hint="For one user, divide the bytes of the weights and of the cache by the bandwidth.",
         )
     }
 
 
-def _failures(gpus: int, pause: int) -> dict[str, Asked]:
+def _failures(gpus: int, pause: int) -> Parts:
     def run(devices: int) -> Any:
         fleet = dataclasses.replace(
             Systems.Clusters.Research_256, name="problem", count=devices // 8
@@ -199,19 +195,19 @@ def _failures(gpus: int, pause: int) -> dict[str, Asked]:
         "between": AmountAsked(
             asks="the time between failures of the fleet",
             unit="h",
-            truth=lambda: si(run(gpus).fleet_mtbf),
+            truth=si(run(gpus).fleet_mtbf),
             hint="Divide the time between failures of one GPU by the number of GPUs.",
         ),
         "interval": AmountAsked(
             asks="the best time between checkpoints",
             unit="minute",
-            truth=lambda: si(run(gpus).optimal_checkpoint_interval),
+            truth=si(run(gpus).optimal_checkpoint_interval),
             hint="Use Young's formula.",
         ),
     }
 
 
-def _carbon(place: Any, days: int) -> dict[str, Asked]:
+def _carbon(place: Any, days: int) -> Parts:
     def month(field: str) -> float:
         r = SustainabilitySolver.solve(
             fleet=Systems.Clusters.Research_256,
@@ -224,22 +220,19 @@ def _carbon(place: Any, days: int) -> dict[str, Asked]:
         "energy": AmountAsked(
             asks="the electricity, including the building",
             unit="MWh",
-            truth=lambda: month("total_energy"),
+            truth=month("total_energy"),
             hint="Multiply the power of the servers by time and PUE.",
-            mistakes=(Mistake(lambda: month("it_energy"), "You left out the building."),),
+            mistakes={month("it_energy"): "You left out the building."},
         ),
         "carbon": AmountAsked(
             asks="the carbon of this electricity",
             unit="tonne",
-            truth=lambda: month("carbon_footprint"),
+            truth=month("carbon_footprint"),
             hint="Multiply the electricity by the grid's intensity.",
-            mistakes=(
-                Mistake(
-                    lambda: month("total_carbon"),
-                    "That includes the carbon of the hardware. The question is only about "
-                    "electricity.",
-                ),
-            ),
+            mistakes={
+                month("total_carbon"): "That includes the carbon of the hardware. The question is "
+                "only about electricity.",
+            },
         ),
     }
 

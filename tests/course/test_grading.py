@@ -77,7 +77,7 @@ def test_every_combination_has_an_answer():
         for task in problem_set(student).values():
             for asked in task.parts.values():
                 assert isinstance(asked, AmountAsked)
-                assert asked.truth() > 0
+                assert asked.truth > 0
 
 
 def test_the_solution_gets_every_point(tmp_path):

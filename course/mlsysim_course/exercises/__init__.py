@@ -46,6 +46,6 @@ _PAGES = (
 )
 
 EXERCISES: dict[str, Exercise] = {
-    exercise.name: exercise for page in _PAGES for exercise in page.EXERCISES
+    one.name: one for page in _PAGES for one in vars(page).values() if isinstance(one, Exercise)
 }
 """Every exercise that has a checker, by its name."""

@@ -10,9 +10,7 @@ from mlsysim.core.types import RentalOffer
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import EconomicsSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 _PEAK = 60.0  # requests per second, as the page says
 _LIMIT = 0.03  # seconds between tokens
@@ -47,87 +45,75 @@ def _gpus(precision: str) -> int:
     return math.ceil(_PEAK / rate)
 
 
-_FIRST = Exercise(
-    "cost-1",
-    {
+@exercise
+def _cost_1() -> Parts:
+    cost_during_decode = 1e6 * si(Systems.Lambda_H100.price) / si(_chat(32).decode_throughput)
+    return {
         "cost": AmountAsked(
             asks="the cost of a million tokens of output",
             unit="USD",
-            truth=lambda: _million(_chat(32)),
+            truth=_million(_chat(32)),
             hint="Divide the price of a second by the tokens of a second.",
-            mistakes=(
-                Mistake(
-                    lambda: 1e6 * si(Systems.Lambda_H100.price) / si(_chat(32).decode_throughput),
-                    "While a prompt is read, no user gets a token: use `output_throughput`.",
-                ),
-                Mistake(
-                    lambda: _million(_chat(32)) / 32,
-                    "`output_throughput` counts all users already.",
-                ),
-            ),
+            mistakes={
+                cost_during_decode: "While a prompt is read, no user gets a token: use "
+                "`output_throughput`.",
+                _million(_chat(32)) / 32: "`output_throughput` counts all users already.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "cost-2",
-    {
+
+@exercise
+def _cost_2() -> Parts:
+    return {
         "cost": AmountAsked(
             asks="the cost of a million tokens of output",
             unit="USD",
-            truth=lambda: _million(_small(), Systems.Modal_L4),
+            truth=_million(_small(), Systems.Modal_L4),
             hint="Divide the price of a second by the tokens of a second.",
-            mistakes=(
-                Mistake(
-                    lambda: _million(_small(precision="bf16"), Systems.Modal_L4),
-                    "That is in 16 bits.",
-                ),
-                Mistake(lambda: _million(_small()), "That is the price of an H100."),
-            ),
+            mistakes={
+                _million(_small(precision="bf16"), Systems.Modal_L4): "That is in 16 bits.",
+                _million(_small()): "That is the price of an H100.",
+            },
         ),
         "limit": ChoiceAsked(
             asks='whether the limit is `"met"` or `"missed"`',
             options=("met", "missed"),
-            truth=lambda: "met" if si(_small().itl) <= _LIMIT else "missed",
+            truth="met" if si(_small().itl) <= _LIMIT else "missed",
             hint="Look at `itl`.",
         ),
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "cost-3",
-    {
+
+@exercise
+def _cost_3() -> Parts:
+    return {
         "share": AmountAsked(
             asks="the share of the hours",
-            truth=lambda: _share(unit_price=_PRICE),
+            truth=_share(unit_price=_PRICE),
             hint="Divide the hourly cost of a purchased GPU by the rent of one.",
-            mistakes=(
-                Mistake(_share, "That uses the price in the catalog."),
-                Mistake(
-                    lambda: _share(unit_price=_PRICE / 8),
-                    "The price is for a server, not for a GPU.",
-                ),
-            ),
+            mistakes={
+                _share(): "That uses the price in the catalog.",
+                _share(unit_price=_PRICE / 8): "The price is for a server, not for a GPU.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "cost-4",
-    {
+
+@exercise
+def _cost_4() -> Parts:
+    return {
         "wide": CountAsked(
             asks="GPUs in bf16",
-            truth=lambda: _gpus("bf16"),
+            truth=_gpus("bf16"),
             hint="Divide by `request_throughput` and round up.",
         ),
         "narrow": CountAsked(
             asks="GPUs in fp8",
-            truth=lambda: _gpus("fp8"),
+            truth=_gpus("fp8"),
             hint="Divide by `request_throughput` and round up.",
-            mistakes=(Mistake(lambda: _gpus("bf16"), "That is in 16 bits."),),
+            mistakes={
+                _gpus("bf16"): "That is in 16 bits.",
+            },
         ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the tutorial."""
+    }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from mlsysim.core.errors import ParallelismError
+from mlsysim.core.formulas import pipeline_bubble_fraction
 from mlsysim.core.types import Fleet, NetworkFabric
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
-from mlsysim_course.exercises.bubbles import MICROBATCHES
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 _POWERS = tuple(2**k for k in range(11))
 _ETHERNET, _NDR = Systems.Fabrics.Ethernet_100G, Systems.Fabrics.InfiniBand_NDR
@@ -49,21 +48,8 @@ def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
     return max(plans, key=lambda plan: plan.scaling_efficiency)
 
 
-def _same_plan() -> bool:
-    return _best(1024, _ETHERNET).parallelism == _best(1024, _NDR).parallelism
-
-
-def _deeper() -> str:
-    small, large = (_best(batch, _ETHERNET).parallelism.pp for batch in (256, 1024))
-    return "deeper" if large > small else "shallower" if large < small else "same"
-
-
 def _stages(batch_size: int) -> int:
     return _best(batch_size, _ETHERNET).parallelism.pp
-
-
-def _tensor() -> int:
-    return _best(1024, _ETHERNET).parallelism.tp
 
 
 def _growth(fabric: NetworkFabric) -> float:
@@ -80,89 +66,113 @@ def _slower_link(fabric: NetworkFabric) -> float:
     return float((link.bandwidth / fabric.bandwidth).to("").magnitude)
 
 
-_FIRST = Exercise(
-    "distributed-1",
-    {
+@exercise
+def _distributed_1() -> Parts:
+    return {
         "efficiency": ChoiceAsked(
             asks='whether its scaling efficiency is `"higher"` or `"lower"`',
             options=("higher", "lower"),
-            truth=lambda: (
-                "higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower"
-            ),
+            truth="higher"
+            if _mixed().scaling_efficiency > _solve().scaling_efficiency
+            else "lower",
             hint="Compare the time that stages save in the gradient all-reduce with the bubble "
             "and the tensor all-reduces.",
         ),
         "feasible": ChoiceAsked(
             asks="whether it fits in memory, `True` or `False`",
             options=(True, False),
-            truth=lambda: _mixed().feasible,
+            truth=_mixed().feasible,
             hint="Add up weights, gradients and optimizer state of a device.",
         ),
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "distributed-2",
-    {
+
+@exercise
+def _distributed_2() -> Parts:
+    small, large = (_best(batch, _ETHERNET).parallelism.pp for batch in (256, 1024))
+    deeper = "deeper" if large > small else "shallower" if large < small else "same"
+    same_plan = _best(1024, _ETHERNET).parallelism == _best(1024, _NDR).parallelism
+    return {
         "depth": ChoiceAsked(
             asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
             options=("deeper", "shallower", "same"),
-            truth=_deeper,
+            truth=deeper,
             hint="The work grows, but the gradients stay the same. Why were stages useful?",
         ),
         "agree": ChoiceAsked(
             asks="whether the same plan wins on both fabrics, `True` or `False`",
             options=(True, False),
-            truth=_same_plan,
+            truth=same_plan,
             hint="What share of a step is the gradient all-reduce when there is four times the "
             "work?",
         ),
         "tp_size": CountAsked(
             asks="the tensor-parallel size of the winner on Ethernet",
-            truth=_tensor,
+            truth=_best(1024, _ETHERNET).parallelism.tp,
             hint="Compare only feasible plans.",
         ),
         "pp_size": CountAsked(
             asks="the stages of the winner on Ethernet",
-            truth=lambda: _stages(1024),
+            truth=_stages(1024),
             hint="Search both sizes and the microbatches, and compare only feasible plans.",
-            mistakes=(Mistake(lambda: _stages(256), "That is the best plan for 256 sequences."),),
+            mistakes={
+                _stages(256): "That is the best plan for 256 sequences.",
+            },
         ),
-    },
-)
+    }
 
-_THIRD = Exercise("distributed-3", {"microbatches": MICROBATCHES})
 
-_SELF_CHECK = Exercise(
-    "distributed-self-check",
-    {
+def microbatches_for_a_small_bubble() -> CountAsked:
+    """Return the microbatches for an idle share below a tenth, an exercise of two tutorials."""
+
+    def fewest(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
+        # A tenth is not below a tenth, whatever the rounding.
+        return next(
+            parts
+            for parts in count(1)
+            if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
+        )
+
+    for_time_added = fewest(lambda idle: idle / (1 - idle))
+    not_a_part = (
+        "You took the time added, a multiple of the busy time. The idle share is a part of the "
+        "whole."
+    )
+    return CountAsked(
+        asks="the first number of microbatches whose idle share is below a tenth",
+        truth=fewest(),
+        hint="Solve for the number of microbatches, and round up.",
+        mistakes={
+            fewest() - 1: "At that number the share is exactly a tenth, which is not below it.",
+            for_time_added: not_a_part,
+            for_time_added - 1: not_a_part,
+            fewest(stages=9): "A bubble has one slot fewer than the pipeline has stages.",
+        },
+    )
+
+
+@exercise
+def _distributed_3() -> Parts:
+    return {"microbatches": microbatches_for_a_small_bubble()}
+
+
+@exercise
+def _distributed_self_check() -> Parts:
+    return {
         name: AmountAsked(
             asks=f"the factor on {words}",
             tolerance=0.1,
-            truth=lambda fabric=fabric: _growth(fabric),  # type: ignore[misc]
+            truth=_growth(fabric),
             hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
             "message crosses the network, and how much slower is that?",
-            mistakes=(
-                Mistake(
-                    lambda fabric=fabric: _slower_link(fabric),  # type: ignore[misc]
-                    "That is the ratio of the two bandwidths. How much of the data has to "
-                    "cross it?",
-                ),
-                Mistake(
-                    lambda fabric=fabric: _growth(fabric) / 2,  # type: ignore[misc]
-                    "There are half as many replicas, so each microbatch has more sequences than "
-                    "before.",
-                ),
-                Mistake(
-                    lambda: 2.0,
-                    "The activations grow by that factor, but now part of them crosses the "
-                    "network.",
-                ),
-            ),
+            mistakes={
+                _slower_link(fabric): "That is the ratio of the two bandwidths. How much of the "
+                "data has to cross it?",
+                _growth(fabric) / 2: "There are half as many replicas, so each microbatch has "
+                "more sequences than before.",
+                2.0: "The activations grow by that factor, but now part of them crosses the "
+                "network.",
+            },
         )
         for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR))
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _SELF_CHECK)
-"""In the order of the tutorial."""
+    }

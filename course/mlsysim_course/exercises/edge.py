@@ -5,9 +5,7 @@ from __future__ import annotations
 from mlsysim.core.types import Accelerator, FixedShapeModel
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise, si
 
 # The assumptions of the page, in SI base units.
 _BATTERY = 20e3
@@ -43,108 +41,88 @@ def _listening(per_second: float = 2, sleep: float = _SLEEP) -> float:
     return per_second * _joule(Hardware.NDP120_30MHz, Models.DS_CNN) + sleep
 
 
-def _longer() -> float:
-    return _life(Hardware.STM32L4R5, 60, _SLEEP / 10) / _life(Hardware.STM32L4R5, 60)
-
-
-_FIRST = Exercise(
-    "edge-1",
-    {
+@exercise
+def _edge_1() -> Parts:
+    return {
         "energy": AmountAsked(
             asks="the energy of a picture",
             unit="mJ",
-            truth=lambda: _joule(Hardware.STM32H7A3),
+            truth=_joule(Hardware.STM32H7A3),
             hint="Multiply its time by the chip's power, or read the energy from the result.",
-            mistakes=(
-                Mistake(
-                    lambda: _joule(Hardware.STM32L4R5),
-                    "That is the energy on another chip with a Cortex-M core.",
-                ),
-            ),
+            mistakes={
+                _joule(Hardware.STM32L4R5): "That is the energy on another chip with a Cortex-M "
+                "core.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "edge-2",
-    {
+
+@exercise
+def _edge_2() -> Parts:
+    return {
         "life": AmountAsked(
             asks="the life of the cells",
             unit="day",
-            truth=lambda: _life(Hardware.STM32U575, 2),
+            truth=_life(Hardware.STM32U575, 2),
             hint="Add the mean power of the pictures to the sleep power, then divide the energy "
             "by the sum.",
-            mistakes=(
-                Mistake(
-                    lambda: _life(Hardware.STM32U575, 0.5),
-                    "A picture every two seconds is half a picture per second.",
-                ),
-                Mistake(
-                    lambda: _BATTERY / _SLEEP,
-                    "That is the life of a box that only sleeps.",
-                ),
-            ),
+            mistakes={
+                _life(Hardware.STM32U575, 0.5): "A picture every two seconds is half a picture "
+                "per second.",
+                _BATTERY / _SLEEP: "That is the life of a box that only sleeps.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "edge-3",
-    {
+
+@exercise
+def _edge_3() -> Parts:
+    return {
         "time": AmountAsked(
             asks="the time between pictures",
             unit="s",
-            truth=lambda: _joule(Hardware.STM32L4R5) / _SLEEP,
+            truth=_joule(Hardware.STM32L4R5) / _SLEEP,
             hint="Set the two terms of the denominator equal.",
-            mistakes=(
-                Mistake(
-                    lambda: _joule(Hardware.STM32U575) / _SLEEP,
-                    "That is the value for another chip.",
-                ),
-            ),
+            mistakes={
+                _joule(Hardware.STM32U575) / _SLEEP: "That is the value for another chip.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "edge-4",
-    {
+
+@exercise
+def _edge_4() -> Parts:
+    return {
         "chips": CountAsked(
             asks="how many of the chips keep up",
-            truth=_keeping_up,
+            truth=_keeping_up(),
             hint="Compare the time of one run with the time until the next run starts.",
         ),
         "power": AmountAsked(
             asks="the mean power",
             unit="uW",
-            truth=_listening,
+            truth=_listening(),
             hint="Add the energy of the runs in one second to the sleep power.",
-            mistakes=(
-                Mistake(lambda: _listening(sleep=0.0), "You left out the sleep power."),
-                Mistake(lambda: _listening(1), "It runs more often than once per second."),
-            ),
+            mistakes={
+                _listening(sleep=0.0): "You left out the sleep power.",
+                _listening(1): "It runs more often than once per second.",
+            },
         ),
-    },
-)
+    }
 
-_FIFTH = Exercise(
-    "edge-5",
-    {
+
+@exercise
+def _edge_5() -> Parts:
+    longer = _life(Hardware.STM32L4R5, 60, _SLEEP / 10) / _life(Hardware.STM32L4R5, 60)
+    return {
         "factor": AmountAsked(
             asks="the ratio of the new life to the old one",
-            truth=_longer,
+            truth=longer,
             hint="Compute the mean power before and after.",
-            mistakes=(
-                Mistake(
-                    lambda: 10.0,
-                    "Only the sleep power falls by that factor. The pictures take as much energy "
-                    "as before.",
-                ),
-                Mistake(lambda: 1 / _longer(), "Invert the ratio."),
-            ),
+            mistakes={
+                10.0: "Only the sleep power falls by that factor. The pictures take as much "
+                "energy as before.",
+                1 / longer: "Invert the ratio.",
+            },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the tutorial."""
+    }

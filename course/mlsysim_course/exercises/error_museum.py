@@ -6,9 +6,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Models, Systems
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 # As printed in the accounts that the page names.
 _REPORTED_MFU = 1.04
@@ -64,209 +62,169 @@ def _all_reduce(directions: int) -> float:
     )
 
 
-_MFU = Exercise(
-    "museum-1",
-    {
+@exercise
+def _museum_1() -> Parts:
+    inverted_ratio = _REPORTED_MFU * _peak("H100") / _peak("A100")
+    return {
         "mfu": AmountAsked(
             asks="the utilization of the H100, as a share",
-            truth=lambda: _rescaled(_peak("H100")),
+            truth=_rescaled(_peak("H100")),
             hint="The achieved rate is the printed share times the peak that it was divided by.",
-            mistakes=(
-                Mistake(
-                    lambda: _rescaled(2 * _peak("H100")),
-                    "That peak counts structured sparsity, which the run does not use.",
-                ),
-                Mistake(
-                    lambda: _REPORTED_MFU * _peak("H100") / _peak("A100"),
-                    "At the same rate, a faster device has a lower utilization. Invert the ratio.",
-                ),
-            ),
+            mistakes={
+                _rescaled(2 * _peak("H100")): "That peak counts structured sparsity, which the "
+                "run does not use.",
+                inverted_ratio: "At the same rate, a faster device has a lower utilization. "
+                "Invert the ratio.",
+            },
         )
-    },
-)
+    }
 
-_SPARSE = Exercise(
-    "museum-2",
-    {
+
+@exercise
+def _museum_2() -> Parts:
+    return {
         "mfu": AmountAsked(
             asks="the utilization against the dense peak, as a share",
-            truth=lambda: si(_ISSUE_RATE) / _peak("H100"),
+            truth=si(_ISSUE_RATE) / _peak("H100"),
             hint="Divide the rate by the peak of dense matrix products in 16 bits.",
-            mistakes=(
-                Mistake(
-                    lambda: si(_ISSUE_RATE) / (2 * _peak("H100")),
-                    "You divided by the peak with sparsity, as the question in the thread did.",
-                ),
-            ),
+            mistakes={
+                si(_ISSUE_RATE) / (2 * _peak("H100")): "You divided by the peak with sparsity, as "
+                "the question in the thread did.",
+            },
         ),
         "halved": ChoiceAsked(
             asks='whether a script that halves a dense peak prints an MFU that is too `"high"` '
             'or too `"low"`',
             options=("high", "low"),
-            truth=lambda: "high" if 1 / (_peak("A100") / 2) > 1 / _peak("A100") else "low",
+            truth="high" if 1 / (_peak("A100") / 2) > 1 / _peak("A100") else "low",
             hint="The peak is in the denominator.",
         ),
-    },
-)
+    }
 
-_MATRICES = Exercise(
-    "museum-3",
-    {
+
+@exercise
+def _museum_3() -> Parts:
+    return {
         "parameters": CountAsked(
             asks="parameters in the matrices of all layers, without embeddings and norms",
-            truth=lambda: _block_parameters(Models.Llama1_7B.mlp_matrices),
+            truth=_block_parameters(Models.Llama1_7B.mlp_matrices),
             hint="Count four square matrices of attention and those of the feed-forward block.",
-            mistakes=(
-                Mistake(
-                    lambda: _block_parameters(2),
-                    "That is the published count: its feed-forward block lacks the gate.",
-                ),
-                Mistake(
-                    lambda: round(si(Models.Llama1_7B.parameters)),
-                    "That is the whole network, with its embeddings and norms.",
-                ),
-            ),
+            mistakes={
+                _block_parameters(2): "That is the published count: its feed-forward block lacks "
+                "the gate.",
+                round(si(Models.Llama1_7B.parameters)): "That is the whole network, with its "
+                "embeddings and norms.",
+            },
         )
-    },
-)
+    }
 
-_GROUPED = Exercise(
-    "museum-4",
-    {
+
+@exercise
+def _museum_4() -> Parts:
+    cache_of_query_heads = _cache(
+        Models.Llama3_70B,
+        _CONTEXT,
+        Models.Llama3_70B.heads,
+        Models.Llama3_70B.head_dim,
+    )
+    keys_alone = 0.5 * si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT))
+    return {
         "cache": AmountAsked(
             asks="the cache of one sequence",
             unit="GB",
-            truth=lambda: si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+            truth=si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
             hint="Count keys and values for every layer, every key-value head and every token.",
-            mistakes=(
-                Mistake(
-                    lambda: _cache(
-                        Models.Llama3_70B,
-                        _CONTEXT,
-                        Models.Llama3_70B.heads,
-                        Models.Llama3_70B.head_dim,
-                    ),
-                    "You counted the query heads. Several of them share one key-value head.",
-                ),
-                Mistake(
-                    lambda: 0.5 * si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
-                    "Keys and values are both cached, and a number in bf16 takes more than one "
-                    "byte.",
-                ),
-            ),
+            mistakes={
+                cache_of_query_heads: "You counted the query heads. Several of them share one "
+                "key-value head.",
+                keys_alone: "Keys and values are both cached, and a number in bf16 takes more "
+                "than one byte.",
+            },
         )
-    },
-)
+    }
 
-_HEAD_DIM = Exercise(
-    "museum-5",
-    {
+
+@exercise
+def _museum_5() -> Parts:
+    cache_of_narrow_heads = _cache(
+        Models.Qwen3_4B,
+        1,
+        Models.Qwen3_4B.kv_heads,
+        Models.Qwen3_4B.hidden_dim // Models.Qwen3_4B.heads,
+    )
+    return {
         "cache": AmountAsked(
             asks="the cache of one token",
             unit="kB",
-            truth=lambda: si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
+            truth=si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
             hint="Look up `head_dim` in the catalog instead of dividing.",
-            mistakes=(
-                Mistake(
-                    lambda: _cache(
-                        Models.Qwen3_4B,
-                        1,
-                        Models.Qwen3_4B.kv_heads,
-                        Models.Qwen3_4B.hidden_dim // Models.Qwen3_4B.heads,
-                    ),
-                    "The width of a head is a separate choice. In this model it is not the hidden "
-                    "width divided by the number of heads.",
-                ),
-            ),
+            mistakes={
+                cache_of_narrow_heads: "The width of a head is a separate choice. In this model "
+                "it is not the hidden width divided by the number of heads.",
+            },
         )
-    },
-)
+    }
 
-_MACS = Exercise(
-    "museum-6",
-    {
+
+@exercise
+def _museum_6() -> Parts:
+    return {
         "images": AmountAsked(
             asks="images per second at half of the A100's peak",
-            truth=lambda: _images(2),
+            truth=_images(2),
             hint="Divide half of the peak by the operations of one image.",
-            mistakes=(
-                Mistake(
-                    lambda: _images(1),
-                    "A multiplication and an addition are separate operations in the peak rate.",
-                ),
-            ),
+            mistakes={
+                _images(1): "A multiplication and an addition are separate operations in the peak "
+                "rate.",
+            },
         )
-    },
-)
+    }
 
-_BITS = Exercise(
-    "museum-7",
-    {
+
+@exercise
+def _museum_7() -> Parts:
+    return {
         "bandwidth": AmountAsked(
             asks="the bandwidth of the memory",
             unit="GB/s",
             tolerance=0.03,  # vendors round it
-            truth=lambda: si(_BUS * _TRANSFERS),
+            truth=si(_BUS * _TRANSFERS),
             hint="Multiply the width of the bus by the transfers per second, then change units.",
-            mistakes=(
-                Mistake(
-                    lambda: si(_PRINTED_RATE),
-                    "That is the printed figure. Compute the bandwidth from the bus instead.",
-                ),
-                Mistake(
-                    lambda: 8 * si(_BUS * _TRANSFERS),
-                    "The width of the bus is given in bits.",
-                ),
-            ),
+            mistakes={
+                si(_PRINTED_RATE): "That is the printed figure. Compute the bandwidth from the "
+                "bus instead.",
+                8 * si(_BUS * _TRANSFERS): "The width of the bus is given in bits.",
+            },
         )
-    },
-)
+    }
 
-_BUBBLE = Exercise(
-    "museum-8",
-    {
+
+@exercise
+def _museum_8() -> Parts:
+    return {
         "bubble": AmountAsked(
             asks="the bubble divided by the busy time of a stage",
-            truth=lambda: _bubble(share=False),
+            truth=_bubble(share=False),
             hint="A stage waits for the other stages to fill and drain, once per step.",
-            mistakes=(
-                Mistake(
-                    lambda: _bubble(share=True),
-                    "That is the bubble's share of the whole time, including the bubble itself.",
-                ),
-            ),
+            mistakes={
+                _bubble(share=True): "That is the bubble's share of the whole time, including the "
+                "bubble itself.",
+            },
         )
-    },
-)
+    }
 
-_DIRECTIONS = Exercise(
-    "museum-9",
-    {
+
+@exercise
+def _museum_9() -> Parts:
+    return {
         "time": AmountAsked(
             asks="the time of the all-reduce, without latency",
             unit="ms",
-            truth=lambda: _all_reduce(1),
+            truth=_all_reduce(1),
             hint="Use the bandwidth in one direction in the ring's formula.",
-            mistakes=(
-                Mistake(
-                    lambda: _all_reduce(2),
-                    "A ring sends in one direction while it receives in the other: the printed "
-                    "figure adds them up.",
-                ),
-            ),
+            mistakes={
+                _all_reduce(2): "A ring sends in one direction while it receives in the other: "
+                "the printed figure adds them up.",
+            },
         )
-    },
-)
-
-EXERCISES = (
-    _MFU,
-    _SPARSE,
-    _MATRICES,
-    _GROUPED,
-    _HEAD_DIM,
-    _MACS,
-    _BITS,
-    _BUBBLE,
-    _DIRECTIONS,
-)
-"""In the order of the tutorial."""
+    }

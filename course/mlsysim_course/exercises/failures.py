@@ -10,9 +10,7 @@ from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import ReliabilityResult, ReliabilitySolver
-from mlsysim_course.answers import AmountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, Parts, exercise, si
 
 _DAYS = 60
 _PRICE = 2.5  # USD per GPU-hour, as the exercise says
@@ -51,129 +49,99 @@ def _wasted(goodput: float) -> float:
     return _PRICE * 24 * _GPUS * goodput
 
 
-_FIRST = Exercise(
-    "failures-1",
-    {
+@exercise
+def _failures_1() -> Parts:
+    mtbf_of_servers = si(_run(64, checkpoint_time_s=30).fleet_mtbf)
+    mtbf_of_the_page = si(_run(checkpoint_time_s=30).fleet_mtbf)
+    return {
         "time": AmountAsked(
             asks="the time between failures of the fleet",
             unit="h",
-            truth=lambda: si(_run(512, checkpoint_time_s=30).fleet_mtbf),
+            truth=si(_run(512, checkpoint_time_s=30).fleet_mtbf),
             hint="Divide the time between failures of one device by the number of devices.",
-            mistakes=(
-                Mistake(
-                    lambda: si(_run(64, checkpoint_time_s=30).fleet_mtbf),
-                    "Count GPUs, not servers: the record is per GPU.",
-                ),
-                Mistake(
-                    lambda: si(_run(checkpoint_time_s=30).fleet_mtbf),
-                    "That is the fleet of the page. A smaller one fails less often.",
-                ),
-            ),
+            mistakes={
+                mtbf_of_servers: "Count GPUs, not servers: the record is per GPU.",
+                mtbf_of_the_page: "That is the fleet of the page. A smaller one fails less often.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "failures-2",
-    {
+
+@exercise
+def _failures_2() -> Parts:
+    interval_in_proportion = (
+        si(_stored().optimal_checkpoint_interval) * 5 / si(_stored().checkpoint_time)
+    )
+    interval_without_the_factor = si(
+        _run(checkpoint_time_s=5).optimal_checkpoint_interval
+    ) / math.sqrt(2)
+    return {
         "interval": AmountAsked(
             asks="the best time between checkpoints",
             unit="minute",
-            truth=lambda: si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
+            truth=si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
             hint="Put the pause and the time between failures into Young's formula.",
-            mistakes=(
-                Mistake(
-                    lambda: (
-                        si(_stored().optimal_checkpoint_interval)
-                        * 5
-                        / si(_stored().checkpoint_time)
-                    ),
-                    "The interval grows with the square root of the pause, not in proportion to "
-                    "it.",
-                ),
-                Mistake(
-                    lambda: (
-                        si(_run(checkpoint_time_s=5).optimal_checkpoint_interval) / math.sqrt(2)
-                    ),
-                    "A factor is missing under the square root.",
-                ),
-            ),
+            mistakes={
+                interval_in_proportion: "The interval grows with the square root of the pause, "
+                "not in proportion to it.",
+                interval_without_the_factor: "A factor is missing under the square root.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "failures-3",
-    {
+
+@exercise
+def _failures_3() -> Parts:
+    return {
         "time": AmountAsked(
             asks="how long the run takes",
             unit="day",
             tolerance=0.002,
-            truth=lambda: _DAYS * 86_400 / _handover(),
+            truth=_DAYS * 86_400 / _handover(),
             hint="Each day makes a day's progress times the goodput.",
-            mistakes=(
-                Mistake(
-                    lambda: _DAYS * 86_400 * (2 - _handover()),
-                    "The added days lose time too, so divide instead of adding.",
-                ),
-                Mistake(
-                    lambda: _DAYS * 86_400 * _handover(),
-                    "Failures make the run longer, not shorter.",
-                ),
-                Mistake(
-                    lambda: _DAYS * 86_400 / _stored().goodput,
-                    "That uses the best interval, not the one in the handover.",
-                ),
-            ),
+            mistakes={
+                _DAYS * 86_400 * (2 - _handover()): "The added days lose time too, so divide "
+                "instead of adding.",
+                _DAYS * 86_400 * _handover(): "Failures make the run longer, not shorter.",
+                _DAYS * 86_400 / _stored().goodput: "That uses the best interval, not the one in "
+                "the handover.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "failures-4",
-    {
+
+@exercise
+def _failures_4() -> Parts:
+    tenth_of_mtbf = 0.1 * si(_run(16_384, checkpoint_time_s=30).fleet_mtbf)
+    return {
         "restart": AmountAsked(
             asks="the longest restart",
             unit="minute",
             tolerance=0.03,
-            truth=_restart,
+            truth=_restart(),
             hint="Try restart times, each with its own best interval, until the goodput fits.",
-            mistakes=(
-                Mistake(
-                    lambda: _restart(gpus=8192),
-                    "That is the limit for half as many GPUs.",
-                ),
-                Mistake(
-                    lambda: 0.1 * si(_run(16_384, checkpoint_time_s=30).fleet_mtbf),
-                    "Checkpoints and repeated work already use part of the time that may be lost.",
-                ),
-            ),
+            mistakes={
+                _restart(gpus=8192): "That is the limit for half as many GPUs.",
+                tenth_of_mtbf: "Checkpoints and repeated work already use part of the time that "
+                "may be lost.",
+            },
         )
-    },
-)
+    }
 
-_FIFTH = Exercise(
-    "failures-5",
-    {
+
+@exercise
+def _failures_5() -> Parts:
+    return {
         "cost": AmountAsked(
             asks="the cost of a day",
             unit="USD",
             tolerance=0.03,
-            truth=lambda: _wasted(_stored().goodput - _handover()),
+            truth=_wasted(_stored().goodput - _handover()),
             hint="Multiply the difference in goodput by GPU-hours and price.",
-            mistakes=(
-                Mistake(
-                    lambda: _wasted(1 - _handover()),
-                    "The best interval loses time as well, so compare the two.",
-                ),
-                Mistake(
-                    lambda: _wasted(_stored().goodput - _handover()) / 24,
-                    "That is the cost of an hour.",
-                ),
-            ),
+            mistakes={
+                _wasted(1 - _handover()): "The best interval loses time as well, so compare the "
+                "two.",
+                _wasted(_stored().goodput - _handover()) / 24: "That is the cost of an hour.",
+            },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the tutorial."""
+    }

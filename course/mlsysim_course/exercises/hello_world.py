@@ -9,9 +9,7 @@ from typing import Any
 from mlsysim.core.types import Accelerator
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 _MODEL = Models.ResNet50
 _BEYOND = 2**40
@@ -53,152 +51,117 @@ def _on_paper(traffic_of_activations: int) -> int:
     return math.ceil(weights / (si(_MODEL.flops_per_sample) - moved))
 
 
-def _gain() -> float:
-    wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
-    return si(narrow / wide)
-
-
 def _fitted(batch: int) -> float:
     ours = _solve(Hardware.V100, batch_size=batch, efficiency=0.5).latency
     return 0.5 * si(ours) * 1e3 / _MEASURED_MS[batch]
 
 
-_FIRST = Exercise(
-    "hello-world-1",
-    {
+@exercise
+def _hello_world_1() -> Parts:
+    return {
         "batch": CountAsked(
             asks="the first batch that is compute-bound, a whole number",
-            truth=lambda: _first_bound(Hardware.H100),
+            truth=_first_bound(Hardware.H100),
             hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
-            mistakes=(
-                Mistake(
-                    lambda: _on_paper(0),
-                    "That is the answer for the A100, or one that leaves out the traffic of "
-                    "activations.",
-                ),
-                Mistake(
-                    lambda: _on_paper(1),
-                    "Activations move twice, because each layer writes what the next one reads.",
-                ),
-                Mistake(
-                    lambda: math.inf,
-                    "At half of the peak, the ridge point is half of the one that the datasheet "
-                    "implies.",
-                ),
-            ),
+            mistakes={
+                _on_paper(0): "That is the answer for the A100, or one that leaves out the "
+                "traffic of activations.",
+                _on_paper(1): "Activations move twice, because each layer writes what the next "
+                "one reads.",
+                math.inf: "At half of the peak, the ridge point is half of the one that the "
+                "datasheet implies.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "hello-world-2",
-    {
+
+@exercise
+def _hello_world_2() -> Parts:
+    return {
         "batch": CountAsked(
             asks="the first batch that is compute-bound, a whole number, or "
             '`"never"` if no batch is',
-            truth=lambda: _first_bound(Hardware.H100, 1.0),
+            truth=_first_bound(Hardware.H100, 1.0),
             hint="Compare the full ridge point with the ceiling that the intensity approaches.",
-            mistakes=(
-                Mistake(
-                    lambda: _first_bound(Hardware.H100),
-                    "That is at half of the peak. A perfect program has a higher ridge point.",
-                ),
-                Mistake(
-                    lambda: _first_bound(Hardware.A100, 1.0),
-                    "That is the answer for the A100. The H100 has a different ridge point.",
-                ),
-            ),
+            mistakes={
+                _first_bound(Hardware.H100): "That is at half of the peak. A perfect program has "
+                "a higher ridge point.",
+                _first_bound(Hardware.A100, 1.0): "That is the answer for the A100. The H100 has "
+                "a different ridge point.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "hello-world-3",
-    {
+
+@exercise
+def _hello_world_3() -> Parts:
+    wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
+    gain = si(narrow / wide)
+    return {
         "throughput": AmountAsked(
             asks="the factor by which images per second grow",
-            truth=_gain,
+            truth=gain,
             hint="How do the compute time and the memory time change?",
-            mistakes=(
-                Mistake(
-                    lambda: _gain() ** 2,
-                    "You multiplied two gains, but only one resource is the limit at a time.",
-                ),
-                Mistake(lambda: 1.0, "One of the two times is the limit. What happens to it?"),
-                Mistake(lambda: 1 / _gain(), "That is the factor for the time, not for the rate."),
-            ),
+            mistakes={
+                gain**2: "You multiplied two gains, but only one resource is the limit at a time.",
+                1.0: "One of the two times is the limit. What happens to it?",
+                1 / gain: "That is the factor for the time, not for the rate.",
+            },
         ),
         "bottleneck": ChoiceAsked(
             asks='whether the bottleneck `"changes"` or `"stays"`',
             options=("changes", "stays"),
-            truth=lambda: (
-                "stays"
-                if _solve(batch_size=32, precision="int8").bottleneck
-                == _solve(batch_size=32, precision="fp16").bottleneck
-                else "changes"
-            ),
+            truth="stays"
+            if _solve(batch_size=32, precision="int8").bottleneck
+            == _solve(batch_size=32, precision="fp16").bottleneck
+            else "changes",
             hint="Compare the factors of the intensity and of the ridge point.",
         ),
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "hello-world-4",
-    {
+
+@exercise
+def _hello_world_4() -> Parts:
+    full_ridge = math.ceil(si(Hardware.A100.ridge_point("fp16")))
+    return {
         "intensity": AmountAsked(
             asks="the intensity of one user's token",
             unit="FLOP/B",
             tolerance=0.05,
-            truth=lambda: si(_chat(1).arithmetic_intensity),
+            truth=si(_chat(1).arithmetic_intensity),
             hint="How many operations use each weight, and how many bytes does it have?",
-            mistakes=(
-                Mistake(
-                    lambda: 2 * si(_chat(1).arithmetic_intensity),
-                    "A weight in fp16 takes two bytes.",
-                ),
-                Mistake(
-                    lambda: 0.5 * si(_chat(1).arithmetic_intensity),
-                    "A multiplication and an addition are two operations.",
-                ),
-            ),
+            mistakes={
+                2 * si(_chat(1).arithmetic_intensity): "A weight in fp16 takes two bytes.",
+                0.5 * si(_chat(1).arithmetic_intensity): "A multiplication and an addition are "
+                "two operations.",
+            },
         ),
         "users": CountAsked(
             asks="the fewest users whose batch is compute-bound",
-            truth=lambda: next(b for b in count(1) if _chat(b).bottleneck == "compute"),
+            truth=next(b for b in count(1) if _chat(b).bottleneck == "compute"),
             hint="Users share the weights, so intensity grows with their number up to the ridge "
             "point.",
-            mistakes=(
-                Mistake(
-                    lambda: math.ceil(si(Hardware.A100.ridge_point("fp16"))),
-                    "Take the ridge point at half of the peak.",
-                ),
-            ),
+            mistakes={
+                full_ridge: "Take the ridge point at half of the peak.",
+            },
         ),
-    },
-)
+    }
 
-_FIFTH = Exercise(
-    "hello-world-5",
-    {
+
+@exercise
+def _hello_world_5() -> Parts:
+    return {
         "efficiency": AmountAsked(
             asks="the efficiency, a share of the peak",
-            truth=lambda: _fitted(256),
+            truth=_fitted(256),
             hint="The time is proportional to one over the efficiency. Which of the two times is "
             "longer?",
-            mistakes=(
-                Mistake(
-                    lambda: 0.25 / _fitted(256),
-                    "Invert the ratio. The measurement takes longer, so the share falls.",
-                ),
-                Mistake(
-                    lambda: 2 * _fitted(256),
-                    "That is the ratio of the times. The model already assumed half of the peak.",
-                ),
-                Mistake(lambda: _fitted(1), "That efficiency fits batch size 1."),
-            ),
+            mistakes={
+                0.25 / _fitted(256): "Invert the ratio. The measurement takes longer, so the "
+                "share falls.",
+                2 * _fitted(256): "That is the ratio of the times. The model already assumed half "
+                "of the peak.",
+                _fitted(1): "That efficiency fits batch size 1.",
+            },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the tutorial."""
+    }

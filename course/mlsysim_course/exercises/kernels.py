@@ -6,9 +6,7 @@ from itertools import count
 
 from mlsysim.core import formulas as f
 from mlsysim.registry import Hardware
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise
 
 _PEAK = Hardware.H100.compute.si("bf16")
 _BANDWIDTH = Hardware.H100.memory.si("bandwidth")
@@ -30,78 +28,67 @@ def _first(width: int) -> int:
     return next(rows for rows in count(1) if _compute(rows, width) > _memory(rows, width))
 
 
-_FIRST = Exercise(
-    "kernels-1",
-    {
+@exercise
+def _kernels_1() -> Parts:
+    return {
         "time": AmountAsked(
             asks="the time of the product",
             unit="us",
-            truth=lambda: _memory(1),
+            truth=_memory(1),
             hint="Divide the bytes of the weights by the bandwidth.",
-            mistakes=(
-                Mistake(
-                    lambda: _compute(1), "That is the compute time, but compute is not the limit."
-                ),
-                Mistake(lambda: _memory(1, each=1), "A weight in bf16 takes more than one byte."),
-            ),
+            mistakes={
+                _compute(1): "That is the compute time, but compute is not the limit.",
+                _memory(1, each=1): "A weight in bf16 takes more than one byte.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "kernels-2",
-    {
+
+@exercise
+def _kernels_2() -> Parts:
+    return {
         "share": AmountAsked(
             asks="the share of the peak rate",
-            truth=lambda: _compute(4096) / _MEASURED[4096],
+            truth=_compute(4096) / _MEASURED[4096],
             hint="Divide operations by time, and by the dense peak.",
-            mistakes=(
-                Mistake(
-                    lambda: 0.5 * _compute(4096) / _MEASURED[4096],
-                    "A multiply-accumulate is more than one operation, or you took the peak with "
-                    "sparsity.",
-                ),
-            ),
+            mistakes={
+                0.5 * _compute(4096) / _MEASURED[4096]: "A multiply-accumulate is more than one "
+                "operation, or you took the peak with sparsity.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "kernels-3",
-    {
+
+@exercise
+def _kernels_3() -> Parts:
+    return {
         "rows": CountAsked(
             asks="the first number of rows at which compute is the limit",
-            truth=lambda: _first(4096),
+            truth=_first(4096),
             hint="Set both times of the equation equal and solve for the rows.",
-            mistakes=(
-                Mistake(lambda: _first(_WIDTH), "That is for the larger matrix."),
-                Mistake(
-                    lambda: round(_PEAK / _BANDWIDTH),
-                    "That is the ridge point. It leaves out the traffic of the activations.",
-                ),
-            ),
+            mistakes={
+                _first(_WIDTH): "That is for the larger matrix.",
+                round(_PEAK / _BANDWIDTH): "That is the ridge point. It leaves out the traffic of "
+                "the activations.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "kernels-4",
-    {
+
+@exercise
+def _kernels_4() -> Parts:
+    return {
         "eta": AmountAsked(
             asks="the share of the peak rate",
-            truth=lambda: _compute(8192) / (_MEASURED[8192] - _FIXED),
+            truth=_compute(8192) / (_MEASURED[8192] - _FIXED),
             hint="With many rows, compute is the limit: subtract the fixed time and divide.",
         ),
         "beta": AmountAsked(
             asks="the share of the bandwidth",
-            truth=lambda: _memory(1) / (_MEASURED[1] - _FIXED),
+            truth=_memory(1) / (_MEASURED[1] - _FIXED),
             hint="With a single row, memory is the limit: subtract the fixed time and divide.",
-            mistakes=(
-                Mistake(lambda: _memory(1) / _MEASURED[1], "Subtract the fixed time first."),
-            ),
+            mistakes={
+                _memory(1) / _MEASURED[1]: "Subtract the fixed time first.",
+            },
         ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the tutorial."""
+    }

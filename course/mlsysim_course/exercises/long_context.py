@@ -6,9 +6,7 @@ from typing import Any
 
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise, si
 
 _LONG = 131_072
 _ANSWER = 256
@@ -32,7 +30,75 @@ def _faster(tp_size: int) -> float:
     return si(_read().ttft / pair.ttft)
 
 
-def _longest() -> float:
+@exercise
+def _long_context_1() -> Parts:
+    smaller_model = si(Models.Llama3_8B.parameters) / (
+        Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim
+    )
+    return {
+        "tokens": AmountAsked(
+            asks="the length at which both need the same number of operations",
+            truth=_catch(_BIG.hidden_dim),
+            hint="Divide the parameters by the number of layers and the width.",
+            mistakes={
+                _catch(_BIG.kv_heads * _BIG.head_dim): "Every query head takes part in the "
+                "arithmetic of attention, not only the heads that are cached.",
+                smaller_model: "That is the model of the page.",
+            },
+        )
+    }
+
+
+@exercise
+def _long_context_2() -> Parts:
+    keys_alone = 0.5 * si(_BIG.kv_cache_bytes("bf16", _LONG))
+    smaller_model = si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG))
+    return {
+        "cache": AmountAsked(
+            asks="the cache of one text",
+            unit="GB",
+            truth=si(_BIG.kv_cache_bytes("bf16", _LONG)),
+            hint="Use the equation for the cache, with the number of key-value heads.",
+            mistakes={
+                keys_alone: "Keys and values are both cached, and each number takes two bytes.",
+                smaller_model: "That is the model of the page.",
+            },
+        )
+    }
+
+
+@exercise
+def _long_context_3() -> Parts:
+    return {
+        "factor": AmountAsked(
+            asks="the ratio of the old time to the new one",
+            tolerance=0.01,
+            truth=_faster(2),
+            hint="Solve for both, and divide the times to the first token.",
+            mistakes={
+                _faster(4): "That is for four GPUs.",
+                1 / _faster(2): "That is the ratio of the new time to the old one.",
+            },
+        )
+    }
+
+
+@exercise
+def _long_context_4() -> Parts:
+    return {
+        "users": CountAsked(
+            asks="the most users that fit",
+            truth=_read(kv_precision="fp8").max_batch_size,
+            hint="Set `kv_precision`, and look up `max_batch_size`.",
+            mistakes={
+                _read().max_batch_size: "That is with the 16-bit cache.",
+            },
+        )
+    }
+
+
+@exercise
+def _long_context_5() -> Parts:
     short, long = 1024, _LONG - _ANSWER
     while long - short > 16:
         middle = (short + long) // 2
@@ -40,108 +106,17 @@ def _longest() -> float:
             short = middle
         else:
             long = middle
-    return float(short)
-
-
-def _in_proportion() -> float:
-    """Return the length that scaling the tutorial's short prompt would suggest."""
-    return 2048 * _WAIT / si(_read(seq_len=2048).ttft)
-
-
-_FIRST = Exercise(
-    "long-context-1",
-    {
-        "tokens": AmountAsked(
-            asks="the length at which both need the same number of operations",
-            truth=lambda: _catch(_BIG.hidden_dim),
-            hint="Divide the parameters by the number of layers and the width.",
-            mistakes=(
-                Mistake(
-                    lambda: _catch(_BIG.kv_heads * _BIG.head_dim),
-                    "Every query head takes part in the arithmetic of attention, not only the "
-                    "heads that are cached.",
-                ),
-                Mistake(
-                    lambda: (
-                        si(Models.Llama3_8B.parameters)
-                        / (Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim)
-                    ),
-                    "That is the model of the page.",
-                ),
-            ),
-        )
-    },
-)
-
-_SECOND = Exercise(
-    "long-context-2",
-    {
-        "cache": AmountAsked(
-            asks="the cache of one text",
-            unit="GB",
-            truth=lambda: si(_BIG.kv_cache_bytes("bf16", _LONG)),
-            hint="Use the equation for the cache, with the number of key-value heads.",
-            mistakes=(
-                Mistake(
-                    lambda: 0.5 * si(_BIG.kv_cache_bytes("bf16", _LONG)),
-                    "Keys and values are both cached, and each number takes two bytes.",
-                ),
-                Mistake(
-                    lambda: si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG)),
-                    "That is the model of the page.",
-                ),
-            ),
-        )
-    },
-)
-
-_THIRD = Exercise(
-    "long-context-3",
-    {
-        "factor": AmountAsked(
-            asks="the ratio of the old time to the new one",
-            tolerance=0.01,
-            truth=lambda: _faster(2),
-            hint="Solve for both, and divide the times to the first token.",
-            mistakes=(
-                Mistake(lambda: _faster(4), "That is for four GPUs."),
-                Mistake(
-                    lambda: 1 / _faster(2), "That is the ratio of the new time to the old one."
-                ),
-            ),
-        )
-    },
-)
-
-_FOURTH = Exercise(
-    "long-context-4",
-    {
-        "users": CountAsked(
-            asks="the most users that fit",
-            truth=lambda: _read(kv_precision="fp8").max_batch_size,
-            hint="Set `kv_precision`, and look up `max_batch_size`.",
-            mistakes=(Mistake(lambda: _read().max_batch_size, "That is with the 16-bit cache."),),
-        )
-    },
-)
-
-_FIFTH = Exercise(
-    "long-context-5",
-    {
+    longest = float(short)
+    tokens_in_proportion = 2048 * _WAIT / si(_read(seq_len=2048).ttft)
+    return {
         "tokens": AmountAsked(
             asks="the longest prompt, in tokens",
             tolerance=0.03,
-            truth=_longest,
+            truth=longest,
             hint="Raise `seq_len` until the time to the first token is too long.",
-            mistakes=(
-                Mistake(
-                    _in_proportion,
-                    "You scaled a short prompt in proportion. Attention grows faster than that.",
-                ),
-            ),
+            mistakes={
+                tokens_in_proportion: "You scaled a short prompt in proportion. Attention grows "
+                "faster than that.",
+            },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the tutorial."""
+    }

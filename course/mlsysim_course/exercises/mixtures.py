@@ -8,9 +8,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry import Hardware, Models
 from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Parts, exercise, si
 
 _DENSE, _MIXTURE = Models.Qwen3_32B, Models.Qwen3_30B_A3B
 
@@ -37,107 +35,93 @@ def _quantized(users: int = 32, **more: str) -> float:
     return si(_chat(_MIXTURE, users).itl / narrow.itl)
 
 
-def _users() -> float:
-    return _chat(_MIXTURE).max_batch_size / _chat(_DENSE).max_batch_size
-
-
-def _part() -> str:
-    weights, cache = (
-        abs(1 - si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
-        for field in ("model_weights_size", "kv_cache_size")
-    )
-    return "cache" if cache > weights else "weights"
-
-
 def _claim() -> float:
     return si(_DENSE.parameters / _MIXTURE.active_parameters)
 
 
-_FIRST = Exercise(
-    "mixtures-1",
-    {
+@exercise
+def _mixtures_1() -> Parts:
+    routed_share = Models.DeepSeek_V3.experts_per_token / Models.DeepSeek_V3.experts
+    return {
         "share": AmountAsked(
             asks="the share of the parameters that are active",
-            truth=lambda: si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
+            truth=si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
             hint="The catalog has `active_parameters` and `parameters`.",
-            mistakes=(
-                Mistake(
-                    lambda: Models.DeepSeek_V3.experts_per_token / Models.DeepSeek_V3.experts,
-                    "That is the share of the routed experts. Attention and one shared expert "
-                    "process every token.",
-                ),
-            ),
+            mistakes={
+                routed_share: "That is the share of the routed experts. Attention and one shared "
+                "expert process every token.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "mixtures-2",
-    {
+
+@exercise
+def _mixtures_2() -> Parts:
+    return {
         "experts": AmountAsked(
             asks="the mean number of experts that are read",
-            truth=lambda: float(f.experts_visited(8, 2, 4)),
+            truth=float(f.experts_visited(8, 2, 4)),
             hint="Put the numbers into the tutorial's equation.",
-            mistakes=(
-                Mistake(lambda: 8.0, "Some users choose the same experts."),
-                Mistake(lambda: 2.0, "That is for one user."),
-            ),
+            mistakes={
+                8.0: "Some users choose the same experts.",
+                2.0: "That is for one user.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "mixtures-3",
-    {
+
+@exercise
+def _mixtures_3() -> Parts:
+    return {
         "factor": AmountAsked(
             asks="the ratio of the old token time to the new one",
-            truth=_quantized,
+            truth=_quantized(),
             hint="The weights are only part of the bytes that a step reads.",
-            mistakes=(
-                Mistake(lambda: 2.0, "That would be right if a step read only weights."),
-                Mistake(
-                    lambda: 1 / _quantized(), "That is the ratio of the new time to the old one."
-                ),
-            ),
+            mistakes={
+                2.0: "That would be right if a step read only weights.",
+                1 / _quantized(): "That is the ratio of the new time to the old one.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "mixtures-4",
-    {
+
+@exercise
+def _mixtures_4() -> Parts:
+    weights, cache = (
+        abs(1 - si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
+        for field in ("model_weights_size", "kv_cache_size")
+    )
+    part = "cache" if cache > weights else "weights"
+    users = _chat(_MIXTURE).max_batch_size / _chat(_DENSE).max_batch_size
+    return {
         "users": AmountAsked(
             asks="the ratio of users with the mixture to users with the dense model",
-            truth=_users,
+            truth=users,
             hint="Compare `max_batch_size`.",
-            mistakes=(
-                Mistake(_claim, "Inactive parameters take memory as well."),
-                Mistake(lambda: 1 / _users(), "Invert the ratio."),
-            ),
+            mistakes={
+                _claim(): "Inactive parameters take memory as well.",
+                1 / users: "Invert the ratio.",
+            },
         ),
         "part": ChoiceAsked(
             asks='what decides: `"weights"` or `"cache"`',
             options=("weights", "cache"),
-            truth=_part,
+            truth=part,
             hint="Which of the two differs between the models?",
         ),
-    },
-)
+    }
 
-_FIFTH = Exercise(
-    "mixtures-5",
-    {
+
+@exercise
+def _mixtures_5() -> Parts:
+    return {
         "ratio": AmountAsked(
             asks="the ratio of the dense model's GPU-seconds to the mixture's",
-            truth=lambda: _gain(64),
+            truth=_gain(64),
             hint="With equal batches, this is the ratio of the token times.",
-            mistakes=(
-                Mistake(_claim, "Compute is not the limit of decode here."),
-                Mistake(lambda: _gain(1), "That is for one user."),
-            ),
+            mistakes={
+                _claim(): "Compute is not the limit of decode here.",
+                _gain(1): "That is for one user.",
+            },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""In the order of the tutorial."""
+    }

@@ -11,9 +11,7 @@ from typing import Any
 from mlsysim.core.errors import ConfigError
 from mlsysim.registry import Models
 from mlsysim.schedules import Pass, Timeline, play, simulate_pipeline
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 _MODEL = Models.Llama3_8B
 _QUARTER = Fraction(1, 4)
@@ -73,12 +71,6 @@ def _dealt(plan: Sequence[float] | None = None) -> float:
     return _length(_even()) / _length(plan or _best()) - 1
 
 
-def _perfect() -> float:
-    """Return the same if work could be split at any point."""
-    equal = (_MODEL.layers + _table()) / 4
-    return _dealt([equal, equal, equal, equal - _table()])
-
-
 def _ahead(times: int) -> Timeline:
     """Simulate an order that runs `times` as many forward passes ahead as 1F1B does."""
     orders = []
@@ -92,10 +84,6 @@ def _ahead(times: int) -> Timeline:
     return play(orders, transfer_time=_QUARTER)
 
 
-def _won() -> float:
-    return float(_ahead(1).makespan / _ahead(2).makespan) - 1
-
-
 def _crossed() -> str:
     """Return when a step ends if two stages process their microbatches in opposite orders."""
     first = [Pass("F", 0), Pass("B", 0), Pass("F", 1), Pass("B", 1)]
@@ -107,135 +95,111 @@ def _crossed() -> str:
     return "later" if played.makespan > usual.makespan else "soon"
 
 
-_FIRST = Exercise(
-    "pipelines-1",
-    {
+@exercise
+def _pipelines_1() -> Parts:
+    step = _small()
+    busy_time = step.makespan - step.bubble_time
+    return {
         "length": CountAsked(
             asks="the length of the step in ticks",
-            truth=lambda: _small().makespan,
+            truth=step.makespan,
             hint="Does a stage run a forward pass where it could run a backward pass, or start a "
             "backward pass before the next stage has finished its own?",
-            mistakes=(
-                Mistake(
-                    lambda: _small().makespan - _small().bubble_time,
-                    "That is how long one stage works. When does the last stage start, and when "
-                    "does the first one finish?",
-                ),
-                Mistake(
-                    lambda: 3 * (_small().makespan - _small().bubble_time),
-                    "Stages can work at the same time, on different microbatches.",
-                ),
-            ),
+            mistakes={
+                busy_time: "That is how long one stage works. When does the last stage start, and "
+                "when does the first one finish?",
+                3 * busy_time: "Stages can work at the same time, on different microbatches.",
+            },
         ),
         "idle": CountAsked(
             asks="the ticks that each stage idles",
-            truth=lambda: _small().bubble_time,
+            truth=step.bubble_time,
             hint="Subtract a stage's work from the length of the step.",
-            mistakes=(
-                Mistake(
-                    lambda: _small(backward_time=1).bubble_time,
-                    "A backward pass takes two ticks here.",
-                ),
-                Mistake(
-                    lambda: _small(pp_size=4).bubble_time,
-                    "A stage waits only for the other stages, not for itself.",
-                ),
-                Mistake(
-                    lambda: 3 * _small().bubble_time,
-                    "That is the idle time of all stages together.",
-                ),
-            ),
+            mistakes={
+                _small(backward_time=1).bubble_time: "A backward pass takes two ticks here.",
+                _small(pp_size=4).bubble_time: "A stage waits only for the other stages, not for "
+                "itself.",
+                3 * step.bubble_time: "That is the idle time of all stages together.",
+            },
         ),
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "pipelines-2",
-    {
+
+@exercise
+def _pipelines_2() -> Parts:
+    return {
         "one_f_one_b": ChoiceAsked(
             asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
             options=("rises", "falls", "stays"),
-            truth=lambda: _waits("1f1b"),
+            truth=_waits("1f1b"),
             hint="A longer backward pass makes a stage wait longer. How does it change the work?",
         ),
         "zb_h1": ChoiceAsked(
             asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
             options=("rises", "falls", "stays"),
-            truth=lambda: _waits("zb-h1"),
+            truth=_waits("zb-h1"),
             hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
         ),
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "pipelines-3",
-    {
+
+@exercise
+def _pipelines_3() -> Parts:
+    equal = (_MODEL.layers + _table()) / 4
+    perfect = _dealt([equal, equal, equal, equal - _table()])
+    return {
         "gain": AmountAsked(
             asks="how much longer the even plan takes, as a share of the best plan's time",
-            truth=_dealt,
+            truth=_dealt(),
             hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
-            mistakes=(
-                Mistake(
-                    lambda: 1 - 1 / (1 + _dealt()),
-                    "That is a share of the even plan's time. Divide by the time of the best plan.",
-                ),
-                Mistake(_perfect, "Layers cannot be split."),
-                Mistake(
-                    lambda: _dealt((8, 8, 9, 7)),
-                    "One layer has moved. Is the last stage still the longest?",
-                ),
-                Mistake(
-                    lambda: _dealt((8, 9, 9, 6)),
-                    "The last stage is right. Which of the other stages should be the long one?",
-                ),
-            ),
+            mistakes={
+                1 - 1 / (1 + _dealt()): "That is a share of the even plan's time. Divide by the "
+                "time of the best plan.",
+                perfect: "Layers cannot be split.",
+                _dealt((8, 8, 9, 7)): "One layer has moved. Is the last stage still the longest?",
+                _dealt((8, 9, 9, 6)): "The last stage is right. Which of the other stages should "
+                "be the long one?",
+            },
         ),
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "pipelines-4",
-    {
+
+@exercise
+def _pipelines_4() -> Parts:
+    won = float(_ahead(1).makespan / _ahead(2).makespan) - 1
+    return {
         "gain": AmountAsked(
             asks="how much longer 1F1B takes, as a share of your order's time",
-            truth=_won,
+            truth=won,
             hint="Compare both with transfers. In yours, only the transfers of filling and "
             "draining remain.",
-            mistakes=(
-                Mistake(
-                    lambda: 1 - 1 / (1 + _won()),
-                    "That is a share of 1F1B's time. Divide by the time of your order.",
-                ),
-            ),
+            mistakes={
+                1 - 1 / (1 + won): "That is a share of 1F1B's time. Divide by the time of your "
+                "order.",
+            },
         ),
         "in_flight": CountAsked(
             asks="the largest number of microbatches that its first stage has to remember",
-            truth=lambda: _ahead(2).peak_activations[0],
+            truth=_ahead(2).peak_activations[0],
             hint="Some forward passes run ahead, and then one runs before each backward pass.",
-            mistakes=(
-                Mistake(lambda: _ahead(1).peak_activations[0], "That is the memory of 1F1B."),
-                Mistake(
-                    lambda: 2 * _ahead(1).peak_activations[0],
-                    "Twice as many run ahead, but the one in progress does not count as ahead.",
-                ),
-                Mistake(lambda: 32, "That is the memory of GPipe, which runs all of them ahead."),
-            ),
+            mistakes={
+                _ahead(1).peak_activations[0]: "That is the memory of 1F1B.",
+                2 * _ahead(1).peak_activations[0]: "Twice as many run ahead, but the one in "
+                "progress does not count as ahead.",
+                32: "That is the memory of GPipe, which runs all of them ahead.",
+            },
         ),
-    },
-)
+    }
 
-_SELF_CHECK = Exercise(
-    "pipelines-self-check",
-    {
+
+@exercise
+def _pipelines_self_check() -> Parts:
+    return {
         "ends": ChoiceAsked(
             asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
             options=("soon", "later", "never"),
-            truth=_crossed,
+            truth=_crossed(),
             hint="Simulate it by hand. For each stage, note what its next pass needs and which "
             "pass of the other stage makes it.",
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the tutorial."""
+    }

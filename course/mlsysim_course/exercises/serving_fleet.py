@@ -9,9 +9,7 @@ from typing import Any
 from mlsysim.core.types import Fleet
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DisaggregatedSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 _RENT, _GPUS, _TOKENS, _BUSY = 3.0, 8, 1500.0, 0.5
 _SERVERS, _CLIENTS = 4, 128
@@ -51,18 +49,9 @@ def _pair() -> tuple[ServingResult, ServingResult]:
     )
 
 
-def _faster() -> float:
-    eight, four = _pair()
-    return si(four.itl / eight.itl)
-
-
 def _ahead() -> float:
     eight, four = _pair()
     return si(2 * four.output_throughput / eight.output_throughput)
-
-
-def _differs() -> str:
-    return "itl" if abs(math.log(_faster())) > abs(math.log(_ahead())) else "throughput"
 
 
 _ASKED: dict[str, Any] = {
@@ -94,10 +83,6 @@ def _pools(readers: int) -> float:
     return si(r.output_throughput)
 
 
-def _readers() -> int:
-    return max(range(1, _SERVERS), key=_pools)
-
-
 @cache
 def _copies(clients: int) -> float:
     r = ServingSolver.solve(
@@ -106,101 +91,87 @@ def _copies(clients: int) -> float:
     return si(r.output_throughput)
 
 
-def _beats() -> float:
-    return _pools(_readers()) / (_SERVERS * _copies(_CLIENTS // _SERVERS))
-
-
-_FIRST = Exercise(
-    "serving-fleet-1",
-    {
+@exercise
+def _serving_fleet_1() -> Parts:
+    return {
         "price": AmountAsked(
             asks="the price of a million tokens in dollars",
             unit="USD",
-            truth=_million,
+            truth=_million(),
             hint="Divide the rent of an hour by the tokens of an hour.",
-            mistakes=(
-                Mistake(lambda: _million(busy=1), "You pay for the idle half, too."),
-                Mistake(lambda: _million(gpus=1), "The rent is for each of the eight GPUs."),
-            ),
+            mistakes={
+                _million(busy=1): "You pay for the idle half, too.",
+                _million(gpus=1): "The rent is for each of the eight GPUs.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "serving-fleet-2",
-    {
+
+@exercise
+def _serving_fleet_2() -> Parts:
+    return {
         "narrow": CountAsked(
             asks="GPUs for the weights in 8 bits",
-            truth=lambda: _devices("fp8"),
+            truth=_devices("fp8"),
             hint="Divide `model_weights_size` by the memory, and round up.",
-            mistakes=(Mistake(lambda: 1, "All experts have to be in memory, used or not."),),
+            mistakes={
+                1: "All experts have to be in memory, used or not.",
+            },
         ),
         "wide": CountAsked(
             asks="GPUs for the weights in 16 bits",
-            truth=lambda: _devices("bf16"),
+            truth=_devices("bf16"),
             hint="Divide `model_weights_size` by the memory, and round up.",
         ),
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "serving-fleet-3",
-    {
+
+@exercise
+def _serving_fleet_3() -> Parts:
+    eight, four = _pair()
+    faster = si(four.itl / eight.itl)
+    differs = "itl" if abs(math.log(faster)) > abs(math.log(_ahead())) else "throughput"
+    return {
         "differs": ChoiceAsked(
             asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
             options=("itl", "throughput"),
-            truth=_differs,
+            truth=differs,
             hint="One group reads the weights once for all users, two groups read them twice. "
             "Which of the numbers also includes prefill?",
         ),
         "faster": AmountAsked(
             asks="the factor by which tokens come faster from the group of eight",
             tolerance=0.03,
-            truth=_faster,
+            truth=faster,
             hint="Solve both with 64 users in total, and divide the times between tokens.",
-            mistakes=(
-                Mistake(
-                    lambda: 1 / _faster(), "Invert the ratio. The group of eight is the faster one."
-                ),
-                Mistake(
-                    lambda: _faster() - 1,
-                    "That is only the gain. The factor also includes the original rate.",
-                ),
-                Mistake(
-                    lambda: 2.0,
-                    "Each GPU reads half as many weights, but a GPU reads more than weights.",
-                ),
-            ),
+            mistakes={
+                1 / faster: "Invert the ratio. The group of eight is the faster one.",
+                faster - 1: "That is only the gain. The factor also includes the original rate.",
+                2.0: "Each GPU reads half as many weights, but a GPU reads more than weights.",
+            },
         ),
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "serving-fleet-4",
-    {
+
+@exercise
+def _serving_fleet_4() -> Parts:
+    readers = max(range(1, _SERVERS), key=_pools)
+    beats = _pools(readers) / (_SERVERS * _copies(_CLIENTS // _SERVERS))
+    gain_over_all_clients = _pools(readers) / (_SERVERS * _copies(_CLIENTS))
+    return {
         "readers": CountAsked(
             asks="how many of the four servers should read prompts",
-            truth=_readers,
+            truth=readers,
             hint="Solve with one, two and three such servers, and compare the tokens per second.",
         ),
         "factor": AmountAsked(
             asks="the ratio of its tokens per second to those of four copies",
-            truth=_beats,
+            truth=beats,
             tolerance=0.01,
             hint="Each of the four copies has a quarter of the clients, and there are four.",
-            mistakes=(
-                Mistake(
-                    lambda: _pools(_readers()) / _copies(_CLIENTS // _SERVERS),
-                    "There are four copies.",
-                ),
-                Mistake(
-                    lambda: _pools(_readers()) / (_SERVERS * _copies(_CLIENTS)),
-                    "Each copy has a quarter of the clients.",
-                ),
-            ),
+            mistakes={
+                _pools(readers) / _copies(_CLIENTS // _SERVERS): "There are four copies.",
+                gain_over_all_clients: "Each copy has a quarter of the clients.",
+            },
         ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the tutorial."""
+    }

@@ -7,9 +7,7 @@ from typing import Any
 
 from mlsysim.registry import Hardware, Models, Systems
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Parts, exercise, si
 
 _HALVINGS = 30
 _REPLICAS, _ONE = "replicas", "one server"
@@ -55,97 +53,75 @@ def _pair(rate: float = 24) -> OpenLoopResult:
     return _monday(rate, hardware=Systems.Nodes.DGX_H100, tp_size=2)
 
 
-def _faster() -> str:
-    return _ONE if si(_pair().tpot_p99) < si(_monday(12).tpot_p99) else _REPLICAS
-
-
-def _room() -> float:
-    return 2 * _capacity() / si(_pair().request_capacity)
-
-
-_FIRST = Exercise(
-    "serving-under-load-1",
-    {
+@exercise
+def _serving_under_load_1() -> Parts:
+    return {
         "requests": AmountAsked(
             asks="the mean number of requests in the server",
-            truth=lambda: 12 * si(_monday(12).e2e_mean),
+            truth=12 * si(_monday(12).e2e_mean),
             hint="Multiply the arrival rate by the mean time from arrival to the last token.",
-            mistakes=(
-                Mistake(lambda: 12 * si(_monday(12).e2e_p99), "Little's law uses the mean time."),
-                Mistake(
-                    lambda: 12 * si(_monday(12).ttft_mean),
-                    "A request stays in the server until its last token.",
-                ),
-            ),
+            mistakes={
+                12 * si(_monday(12).e2e_p99): "Little's law uses the mean time.",
+                12 * si(_monday(12).ttft_mean): "A request stays in the server until its last "
+                "token.",
+            },
         )
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "serving-under-load-2",
-    {
+
+@exercise
+def _serving_under_load_2() -> Parts:
+    return {
         "factor": AmountAsked(
             asks="the ratio of the capacity with the cache to that without it",
-            truth=lambda: _longer(cached_share=0.5),
+            truth=_longer(cached_share=0.5),
             hint="Solve twice, and divide `request_capacity`. Half of the prompt is still read.",
-            mistakes=(
-                Mistake(lambda: 2.0, "Decode takes time too. Only the time for prompts shrinks."),
-                Mistake(
-                    lambda: 1 / _longer(cached_share=0.5), "Invert the ratio. The capacity grows."
-                ),
-                Mistake(
-                    lambda: _longer(seq_len=500),
-                    "A cached token is not read again, but its keys and values are still there.",
-                ),
-            ),
+            mistakes={
+                2.0: "Decode takes time too. Only the time for prompts shrinks.",
+                1 / _longer(cached_share=0.5): "Invert the ratio. The capacity grows.",
+                _longer(seq_len=500): "A cached token is not read again, but its keys and values "
+                "are still there.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "serving-under-load-3",
-    {
+
+@exercise
+def _serving_under_load_3() -> Parts:
+    return {
         "rate": AmountAsked(
             asks="the highest arrival rate that meets both limits",
             unit="1/s",
-            truth=lambda: _highest(ttft_p99=0.15, tpot_p99=0.02),
+            truth=_highest(ttft_p99=0.15, tpot_p99=0.02),
             hint="Raise the rate until the first of the two limits breaks, or use `capacity`.",
-            mistakes=(
-                Mistake(
-                    lambda: _highest(tpot_p99=0.02), "You left out the limit on the first token."
-                ),
-                Mistake(
-                    lambda: _highest(ttft_mean=0.15, tpot_mean=0.02),
-                    "The limits apply to 99 of 100 requests, not to the mean.",
-                ),
-            ),
+            mistakes={
+                _highest(tpot_p99=0.02): "You left out the limit on the first token.",
+                _highest(ttft_mean=0.15, tpot_mean=0.02): "The limits apply to 99 of 100 "
+                "requests, not to the mean.",
+            },
         )
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "serving-under-load-4",
-    {
+
+@exercise
+def _serving_under_load_4() -> Parts:
+    room = 2 * _capacity() / si(_pair().request_capacity)
+    faster = _ONE if si(_pair().tpot_p99) < si(_monday(12).tpot_p99) else _REPLICAS
+    return {
         "faster": ChoiceAsked(
             asks=f'which has the smaller p99 per token, `"{_REPLICAS}"` or `"{_ONE}"`',
             options=(_REPLICAS, _ONE),
-            truth=_faster,
+            truth=faster,
             hint="Solve both, with 12 requests per second for a replica and 24 for the server.",
         ),
         "capacity": AmountAsked(
             asks="the ratio of the capacity of both replicas to that of the one server",
-            truth=_room,
+            truth=room,
             hint="Divide `request_capacity` of two replicas by that of the one server.",
-            mistakes=(
-                Mistake(
-                    lambda: 1 / _room(), "Invert the ratio. The replicas have the larger capacity."
-                ),
-                Mistake(lambda: _room() / 2, "There are two replicas."),
-                Mistake(lambda: 1.0, "Communication between the two GPUs takes time."),
-            ),
+            mistakes={
+                1 / room: "Invert the ratio. The replicas have the larger capacity.",
+                room / 2: "There are two replicas.",
+                1.0: "Communication between the two GPUs takes time.",
+            },
         ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH)
-"""In the order of the tutorial."""
+    }

@@ -10,9 +10,7 @@ from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Infra, Models, Systems
 from mlsysim.solvers import DistributedSolver, SustainabilityResult, SustainabilitySolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
-
-__all__ = ["EXERCISES"]
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 _CLUSTER = Systems.Clusters.Research_256
 # Llama 2's card as the tutorial quotes it: GPU-hours and tonnes, in all and by model.
@@ -29,11 +27,6 @@ def _equal(energy: str) -> float:
     """Return the grid intensity at which the energy's carbon equals the hardware's share."""
     month = _solve(datacenter=Infra.Hyperscale_Quebec)
     return si(month.embodied_carbon / month[energy])
-
-
-def _below() -> int:
-    grids: Any = Infra.Grids
-    return sum(si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
 
 
 def _power(pue: float, *, rest: bool = True) -> float:
@@ -64,22 +57,6 @@ def _run(node: str, fabric: str) -> SustainabilityResult:
     return _solve(fleet=fleet, duration_days=days, datacenter=Infra.Quebec)
 
 
-def _old() -> SustainabilityResult:
-    return _run("DGX_A100", "InfiniBand_HDR")
-
-
-def _new() -> SustainabilityResult:
-    return _run("DGX_H100", "InfiniBand_NDR")
-
-
-def _saved() -> Any:
-    return _old().total_energy - _new().total_energy
-
-
-def _pays() -> float:
-    return si(_new().embodied_carbon / _saved())
-
-
 def _left_on(**given: Any) -> SustainabilityResult:
     return _solve(datacenter=Infra.US_Avg, **given)
 
@@ -88,120 +65,105 @@ def _saving(field: str = "carbon_footprint") -> float:
     return si(_left_on(utilization=0.6)[field] - _left_on(duration_days=18)[field])
 
 
-_FIRST = Exercise(
-    "sustainability-1",
-    {
+@exercise
+def _sustainability_1() -> Parts:
+    grids: Any = Infra.Grids
+    below = sum(si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
+    return {
         "intensity": AmountAsked(
             asks="the carbon intensity at which both weigh the same",
             unit="g/kWh",
-            truth=lambda: _equal("total_energy"),
+            truth=_equal("total_energy"),
             hint="Set the two terms of the equation equal. The time cancels.",
-            mistakes=(
-                Mistake(
-                    lambda: _equal("it_energy"),
-                    "You left out the building. The electricity is that of the servers times PUE.",
-                ),
-                Mistake(
-                    lambda: _equal("it_energy") * Infra.Hyperscale_Quebec.pue,
-                    "The building takes more electricity, not less: PUE divides here.",
-                ),
-            ),
+            mistakes={
+                _equal("it_energy"): "You left out the building. The electricity is that of the "
+                "servers times PUE.",
+                _equal("it_energy") * Infra.Hyperscale_Quebec.pue: "The building takes more "
+                "electricity, not less: PUE divides here.",
+            },
         ),
         "below": CountAsked(
             asks="how many of our grids lie below",
-            truth=_below,
+            truth=below,
             hint="Compare with every row of Infra.Grids.",
         ),
-    },
-)
+    }
 
-_SECOND = Exercise(
-    "sustainability-2",
-    {
+
+@exercise
+def _sustainability_2() -> Parts:
+    return {
         "power": AmountAsked(
             asks="the power of a GPU",
             unit="W",
-            truth=lambda: _power(1.1),
+            truth=_power(1.1),
             hint="Subtract the given rows, hours and tonnes, and solve for the power.",
-            mistakes=(
-                Mistake(lambda: _power(1.0), "LLaMA's rule includes a PUE."),
-                Mistake(
-                    lambda: _power(1.1, rest=False),
-                    "That is the mean over all models. Subtract the published rows.",
-                ),
-                Mistake(
-                    lambda: 400.0,
-                    "That is the power of the other models, and with it the totals do not add up.",
-                ),
-            ),
+            mistakes={
+                _power(1.0): "LLaMA's rule includes a PUE.",
+                _power(1.1, rest=False): "That is the mean over all models. Subtract the "
+                "published rows.",
+                400.0: "That is the power of the other models, and with it the totals do not add "
+                "up.",
+            },
         )
-    },
-)
+    }
 
-_THIRD = Exercise(
-    "sustainability-3",
-    {
+
+@exercise
+def _sustainability_3() -> Parts:
+    new = _run("DGX_H100", "InfiniBand_NDR")
+    old = _run("DGX_A100", "InfiniBand_HDR")
+    saved = old.total_energy - new.total_energy
+    pays = si(new.embodied_carbon / saved)
+    return {
         "intensity": AmountAsked(
             asks="the carbon intensity above which the new machines emit less",
             unit="g/kWh",
-            truth=_pays,
+            truth=pays,
             hint="Divide the embodied carbon of the new machines by the electricity that they "
             "save.",
-            mistakes=(
-                Mistake(
-                    lambda: _pays() - si(_old().embodied_carbon / _saved()),
-                    "The old machines' carbon has already been emitted, so do not subtract it.",
-                ),
-                Mistake(
-                    lambda: si(_new().embodied_carbon / _new().total_energy),
-                    "Divide by the electricity that is saved, not by all that the new machines "
-                    "use.",
-                ),
-            ),
+            mistakes={
+                pays - si(old.embodied_carbon / saved): "The old machines' carbon has already "
+                "been emitted, so do not subtract it.",
+                si(new.embodied_carbon / new.total_energy): "Divide by the electricity that is "
+                "saved, not by all that the new machines use.",
+            },
         ),
         "place": ChoiceAsked(
             asks='whether it is `"above"` or `"below"` Québec\'s',
             options=("above", "below"),
-            truth=lambda: "below" if _pays() < si(Infra.Quebec.carbon_intensity) else "above",
+            truth="below" if pays < si(Infra.Quebec.carbon_intensity) else "above",
             hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
         ),
-    },
-)
+    }
 
-_FOURTH = Exercise(
-    "sustainability-4",
-    {
+
+@exercise
+def _sustainability_4() -> Parts:
+    saved_from_idle_devices = 0.4 * si(_left_on().carbon_footprint)
+    saved_at_mean_load = 0.4 * si(_left_on(utilization=0.6).carbon_footprint)
+    left_carbon = si(_left_on(duration_days=18).carbon_footprint)
+    return {
         "saving": AmountAsked(
             asks="the carbon that is saved in the month",
             unit="tonne",
-            truth=_saving,
+            truth=_saving(),
             hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
-            mistakes=(
-                Mistake(
-                    lambda: 0.4 * si(_left_on().carbon_footprint),
-                    "Idle devices draw less power than busy ones, so there is less to save.",
-                ),
-                Mistake(
-                    lambda: 0.4 * si(_left_on(utilization=0.6).carbon_footprint),
-                    "Servers that are off draw nothing, and servers that are on are busy. The mean "
-                    "power of the month does not scale that way.",
-                ),
-                Mistake(
-                    lambda: _saving("total_carbon"),
-                    "The carbon of the hardware is the same whether it runs or not.",
-                ),
-                Mistake(
-                    lambda: si(_left_on(duration_days=18).carbon_footprint),
-                    "That is what is left, not what is saved.",
-                ),
-            ),
+            mistakes={
+                saved_from_idle_devices: "Idle devices draw less power than busy ones, so there "
+                "is less to save.",
+                saved_at_mean_load: "Servers that are off draw nothing, and servers that are on "
+                "are busy. The mean power of the month does not scale that way.",
+                _saving("total_carbon"): "The carbon of the hardware is the same whether it runs "
+                "or not.",
+                left_carbon: "That is what is left, not what is saved.",
+            },
         )
-    },
-)
+    }
 
 
-def _widest() -> str:
-    """Return the symbol that varies most over the facilities of the tutorial."""
+@exercise
+def _sustainability_self_check() -> Parts:
     places = (
         Infra.Colocation_Poland,
         Infra.Hyperscale_US,
@@ -210,23 +172,15 @@ def _widest() -> str:
     )
     pue = [place.pue for place in places]
     gamma = [si(place.grid.carbon_intensity) for place in places]
-    return "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
-
-
-_SELF_CHECK = Exercise(
-    "sustainability-self-check",
-    {
+    widest = "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
+    return {
         "ask": ChoiceAsked(
             asks='which to ask for first: `"PUE"`, `"gamma"`, or the time `"t"`',
             options=("PUE", "gamma", "t"),
-            truth=_widest,
+            truth=widest,
             hints={
                 "PUE": "The provider has already given you that one.",
                 "t": "That one you know yourself. Which of the others varies most?",
             },
         )
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the tutorial."""
+    }

@@ -14,12 +14,10 @@ from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim.core.types import Fleet
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Mistake, si
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 
 if TYPE_CHECKING:
-    from mlsysim_course.ranks import Group
-
-__all__ = ["EXERCISES"]
+    pass
 
 _RANKS = 4
 _TOKENS = 48
@@ -34,42 +32,10 @@ _MODEL = replace(
 _NODE, _LARGE, _LONG = Systems.Nodes.DGX_H100, Models.Llama3_70B, 8192
 
 
-def _excess_biases() -> float:
-    """Return how many biases too many a sum has if every rank adds one."""
-    import numpy as np
-
-    from mlsysim_course.ranks import Group
-
-    bias = np.ones(8)
-    return float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
-
-
-def _rows_first() -> Group:
-    """Run the communication of a block that is split by rows first and by columns second."""
-    import numpy as np
-
-    from mlsysim_course.ranks import Group
-
-    group = Group(_RANKS)
-    group.all_reduce([np.zeros((_TOKENS, _MODEL.ffn_dim))] * _RANKS)
-    group.all_gather([np.zeros((_MODEL.hidden_dim // _RANKS, _TOKENS))] * _RANKS)
-    return group
-
-
 def _over_columns_first(sent: float) -> float:
     """Return the ratio of some bytes to those of one all-reduce, in double precision."""
     size = 8 * _TOKENS * _MODEL.hidden_dim
     return sent / float(ring_all_reduce_time(size, _RANKS, 1.0, 0.0))
-
-
-def _rows_first_ratio() -> float:
-    """Return the ratio of the bytes of rows first to those of columns first."""
-    return _over_columns_first(_rows_first().sent())
-
-
-def _all_reduce_ratio() -> float:
-    """Return the ratio of the bytes of its all-reduce alone to those of columns first."""
-    return _over_columns_first(_rows_first().calls[0].sent[0])
 
 
 def _most_ranks() -> int:
@@ -113,27 +79,122 @@ def _regather_share(which: int = 0) -> float:
     return after / before - 1
 
 
-def _gradient_change() -> str:
-    """Return whether gathering again changes the gradients."""
+@exercise
+def _tensor_parallel_1() -> Parts:
+    import numpy as np
+
+    from mlsysim_course.ranks import Group
+
+    bias = np.ones(8)
+    excess_biases = float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
+    return {
+        "excess": CountAsked(
+            asks="how many times too many the bias is added to the result",
+            truth=excess_biases,
+            hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
+            mistakes={
+                excess_biases + 1: "That is how often the bias is added. One of those times is "
+                "correct.",
+                0: "Each rank adds the bias to its own term, and then the terms are summed.",
+            },
+        )
+    }
+
+
+@exercise
+def _tensor_parallel_2() -> Parts:
+    import numpy as np
+
+    from mlsysim_course.ranks import Group
+
+    group = Group(_RANKS)
+    group.all_reduce([np.zeros((_TOKENS, _MODEL.ffn_dim))] * _RANKS)
+    group.all_gather([np.zeros((_MODEL.hidden_dim // _RANKS, _TOKENS))] * _RANKS)
+    rows_first = group
+    all_reduce_ratio = _over_columns_first(rows_first.calls[0].sent[0])
+    rows_first_ratio = _over_columns_first(rows_first.sent())
+    return {
+        "first": ChoiceAsked(
+            asks='which comes first, `"all_reduce"` or `"all_gather"`',
+            options=("all_reduce", "all_gather"),
+            truth=rows_first.calls[0].collective,
+            hint="What does a rank have after a row split: some of the columns, or a term of each?",
+        ),
+        "factor": AmountAsked(
+            asks="the ratio of the bytes sent to those of columns first, rows second",
+            truth=rows_first_ratio,
+            hint="Which collectives does it need, and how wide is the data of each?",
+            mistakes={
+                all_reduce_ratio + 1: "A gather is one of the two halves of an all-reduce.",
+                all_reduce_ratio: "At the end, the columns of the result are still spread over "
+                "the ranks.",
+                rows_first_ratio - all_reduce_ratio + 1: "The sum is taken before GeLU. How wide "
+                "are the activations there?",
+                1 / rows_first_ratio: "Invert the ratio. This order sends more bytes, not fewer.",
+            },
+        ),
+    }
+
+
+@exercise
+def _tensor_parallel_3() -> Parts:
+    query_heads_per_cached_head = Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads
+    return {
+        "ranks": CountAsked(
+            asks="the largest number of ranks at which no head is split",
+            truth=_most_ranks(),
+            hint="Every rank needs whole heads of each kind.",
+            mistakes={
+                Models.Llama3_8B.heads: "That is the number of query heads. What else does "
+                "attention have heads of?",
+                Models.Llama3_8B.heads // 2: "That divides the query heads. What else does "
+                "attention have heads of?",
+                query_heads_per_cached_head: "That is how many query heads share a key-value "
+                "head. Do all of them have to be on one rank?",
+            },
+        )
+    }
+
+
+@exercise
+def _tensor_parallel_4() -> Parts:
     import numpy as np
 
     stored, gathered = (_sequence(regather=regather)[1] for regather in (False, True))
     same = all(np.array_equal(stored[name], gathered[name]) for name in stored)
-    return "same" if same else "change"
+    gradient_change = "same" if same else "change"
+    return {
+        "share": AmountAsked(
+            asks="the extra bytes that both passes send, as a share of the bytes sent before",
+            truth=_regather_share(),
+            hint="Which products need the tokens of all ranks for their weight gradients? Count "
+            "the collectives. All of them have the same size.",
+            mistakes={
+                _regather_share() / (1 + _regather_share()): "That is the share of all the bytes "
+                "that are sent now.",
+                _regather_share() / 2: "A layer has two blocks.",
+                2 * _regather_share(): "Take half of that. One product of each block needs all "
+                "tokens, and a gather moves half as many bytes as an all-reduce.",
+                _regather_share(1): "You counted the sums of the gradients of norms and biases. "
+                "They are needed once per step, not in each pass.",
+            },
+        ),
+        "gradients": ChoiceAsked(
+            asks='whether the gradients `"change"` or are the `"same"`',
+            options=("change", "same"),
+            truth=gradient_change,
+            hint="Which data does the second gather bring, and in which order are they summed?",
+        ),
+    }
 
 
-def _message_size() -> float:
-    """Return the bytes of the residual stream of a long sequence."""
-    return 2.0 * _LONG * _LARGE.hidden_dim
+_HALF = (
+    "That is half. Did you count both passes, both phases of each ring and all bytes of a number?"
+)
 
 
-def _bytes_sent() -> float:
-    """Return the bytes of a layer's all-reduces: at a byte per second, seconds are bytes."""
-    return 4 * float(ring_all_reduce_time(_message_size(), 8, 1.0, 0.0))
-
-
-def _time_of_all_layers() -> float:
-    """Return the seconds of a microbatch's all-reduces in all layers, by the solver."""
+@exercise
+def _tensor_parallel_self_check() -> Parts:
     server = Fleet(name="one server", node=_NODE, count=1, fabric=Systems.Fabrics.InfiniBand_NDR)
     answer = DistributedSolver.solve(
         model=_LARGE,
@@ -144,174 +205,37 @@ def _time_of_all_layers() -> float:
         precision="bf16",
         efficiency=0.5,
     )
-    return si(answer.tp_communication_latency)
-
-
-def _time_of_a_layer() -> float:
-    """Return the seconds of one layer's all-reduces."""
-    return _time_of_all_layers() / _LARGE.layers
-
-
-_FIRST = Exercise(
-    "tensor-parallel-1",
-    {
-        "excess": CountAsked(
-            asks="how many times too many the bias is added to the result",
-            truth=_excess_biases,
-            hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
-            mistakes=(
-                Mistake(
-                    lambda: _excess_biases() + 1,
-                    "That is how often the bias is added. One of those times is correct.",
-                ),
-                Mistake(
-                    lambda: 0,
-                    "Each rank adds the bias to its own term, and then the terms are summed.",
-                ),
-            ),
-        )
-    },
-)
-
-_SECOND = Exercise(
-    "tensor-parallel-2",
-    {
-        "first": ChoiceAsked(
-            asks='which comes first, `"all_reduce"` or `"all_gather"`',
-            options=("all_reduce", "all_gather"),
-            truth=lambda: _rows_first().calls[0].collective,
-            hint="What does a rank have after a row split: some of the columns, or a term of each?",
-        ),
-        "factor": AmountAsked(
-            asks="the ratio of the bytes sent to those of columns first, rows second",
-            truth=_rows_first_ratio,
-            hint="Which collectives does it need, and how wide is the data of each?",
-            mistakes=(
-                Mistake(
-                    lambda: _all_reduce_ratio() + 1,
-                    "A gather is one of the two halves of an all-reduce.",
-                ),
-                Mistake(
-                    _all_reduce_ratio,
-                    "At the end, the columns of the result are still spread over the ranks.",
-                ),
-                Mistake(
-                    lambda: _rows_first_ratio() - _all_reduce_ratio() + 1,
-                    "The sum is taken before GeLU. How wide are the activations there?",
-                ),
-                Mistake(
-                    lambda: 1 / _rows_first_ratio(),
-                    "Invert the ratio. This order sends more bytes, not fewer.",
-                ),
-            ),
-        ),
-    },
-)
-
-_THIRD = Exercise(
-    "tensor-parallel-3",
-    {
-        "ranks": CountAsked(
-            asks="the largest number of ranks at which no head is split",
-            truth=_most_ranks,
-            hint="Every rank needs whole heads of each kind.",
-            mistakes=(
-                Mistake(
-                    lambda: Models.Llama3_8B.heads,
-                    "That is the number of query heads. What else does attention have heads of?",
-                ),
-                Mistake(
-                    lambda: Models.Llama3_8B.heads // 2,
-                    "That divides the query heads. What else does attention have heads of?",
-                ),
-                Mistake(
-                    lambda: Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads,
-                    "That is how many query heads share a key-value head. Do all of them have to "
-                    "be on one rank?",
-                ),
-            ),
-        )
-    },
-)
-
-_FOURTH = Exercise(
-    "tensor-parallel-4",
-    {
-        "share": AmountAsked(
-            asks="the extra bytes that both passes send, as a share of the bytes sent before",
-            truth=_regather_share,
-            hint="Which products need the tokens of all ranks for their weight gradients? Count "
-            "the collectives. All of them have the same size.",
-            mistakes=(
-                Mistake(
-                    lambda: _regather_share() / (1 + _regather_share()),
-                    "That is the share of all the bytes that are sent now.",
-                ),
-                Mistake(lambda: _regather_share() / 2, "A layer has two blocks."),
-                Mistake(
-                    lambda: 2 * _regather_share(),
-                    "Take half of that. One product of each block needs all tokens, and a gather "
-                    "moves half as many bytes as an all-reduce.",
-                ),
-                Mistake(
-                    lambda: _regather_share(1),
-                    "You counted the sums of the gradients of norms and biases. They are needed "
-                    "once per step, not in each pass.",
-                ),
-            ),
-        ),
-        "gradients": ChoiceAsked(
-            asks='whether the gradients `"change"` or are the `"same"`',
-            options=("change", "same"),
-            truth=_gradient_change,
-            hint="Which data does the second gather bring, and in which order are they summed?",
-        ),
-    },
-)
-
-_HALF = (
-    "That is half. Did you count both passes, both phases of each ring and all bytes of a number?"
-)
-_SELF_CHECK = Exercise(
-    "tensor-parallel-self-check",
-    {
+    time_of_all_layers = si(answer.tp_communication_latency)
+    time_of_a_layer = time_of_all_layers / _LARGE.layers
+    message_size = 2.0 * _LONG * _LARGE.hidden_dim
+    bytes_sent = 4 * float(ring_all_reduce_time(message_size, 8, 1.0, 0.0))
+    return {
         "sent": AmountAsked(
             asks="the bytes that a GPU sends for one layer and microbatch",
             unit="B",
-            truth=_bytes_sent,
+            truth=bytes_sent,
             hint="How large is the residual stream of the sequence, and how often is it summed?",
-            mistakes=(
-                Mistake(lambda: _bytes_sent() / 2, _HALF),
-                Mistake(
-                    lambda: 8 * _message_size(),
-                    "A rank keeps its own part, so in each phase one part is not sent.",
-                ),
-                Mistake(
-                    _message_size,
-                    "That is one message. How many messages does a rank send, and how large is "
-                    "each?",
-                ),
-                Mistake(lambda: _bytes_sent() / 4, "That is for one of a layer's all-reduces."),
-                Mistake(lambda: _LARGE.layers * _bytes_sent(), "That is for all layers."),
-            ),
+            mistakes={
+                bytes_sent / 2: _HALF,
+                8 * message_size: "A rank keeps its own part, so in each phase one part is not "
+                "sent.",
+                message_size: "That is one message. How many messages does a rank send, and how "
+                "large is each?",
+                bytes_sent / 4: "That is for one of a layer's all-reduces.",
+                _LARGE.layers * bytes_sent: "That is for all layers.",
+            },
         ),
         "time": AmountAsked(
             asks="how long that takes",
             unit="s",
             tolerance=0.03,
-            truth=_time_of_a_layer,
+            truth=time_of_a_layer,
             hint="Divide the bytes by the bandwidth of a link in one direction.",
-            mistakes=(
-                Mistake(
-                    lambda: _time_of_a_layer() / 2,
-                    f"{_HALF} Or did you use the bandwidth of both directions together, as data "
-                    "sheets give it?",
-                ),
-                Mistake(_time_of_all_layers, "That is for all layers."),
-            ),
+            mistakes={
+                time_of_a_layer
+                / 2: f"{_HALF} Or did you use the bandwidth of both directions together, as data "
+                "sheets give it?",
+                time_of_all_layers: "That is for all layers.",
+            },
         ),
-    },
-)
-
-EXERCISES = (_FIRST, _SECOND, _THIRD, _FOURTH, _SELF_CHECK)
-"""In the order of the tutorial."""
+    }
