@@ -83,12 +83,12 @@ class _Layout:
         index = {name: pick(positions) for name, positions in self.index.items()}
         return _Layout((len(rows),), index, pick(self.case))
 
-    def of(self, own: NDArray[np.bool_]) -> tuple[_Layout, NDArray[np.intp]]:
+    def of(self, cases: NDArray[np.bool_]) -> tuple[_Layout, NDArray[np.intp]]:
         """Return the layout of the rows of some cases, and these rows.
 
         If the rows are all combinations of some positions of each axis, the axes are kept.
         """
-        mask = own[self.case]
+        mask = cases[self.case]
         rows = np.flatnonzero(np.broadcast_to(mask, self.shape))
         layout, box = self, 1
         for axis, length in enumerate(mask.shape):
@@ -189,16 +189,18 @@ class Grid:
 
     def _zipped(self) -> tuple[int, Iterable[tuple[Any, ...]], NDArray[np.intp]]:
         """Return the same, but only for combinations that occur."""
-        found: list[tuple[Any, ...]] = [()]
+        combinations: list[tuple[Any, ...]] = [()]
         case = np.zeros(self.shape, np.intp)
         for axis in self._choosing().values():
             count = len(axis.picks)
             if count == 1:
-                found = [(*before, axis.picks[0]) for before in found]
+                combinations = [(*before, axis.picks[0]) for before in combinations]
                 continue
             pairs, case = np.unique(case * count + axis.codes, return_inverse=True)
-            found = [(*found[pair // count], axis.picks[pair % count]) for pair in pairs.tolist()]
-        return len(found), found, case
+            combinations = [
+                (*combinations[pair // count], axis.picks[pair % count]) for pair in pairs.tolist()
+            ]
+        return len(combinations), combinations, case
 
     def _choosing(self) -> dict[str, Axis]:
         return {name: axis for name, axis in self._axes.items() if axis.chooses}
@@ -224,21 +226,21 @@ class Grid:
             return [self._part(places, self._layout, slice(None))]
         parts = []
         for places in kinds.values():
-            own = np.zeros(len(self._cases), bool)
-            own[places] = True
-            parts.append(self._part(places, *self._layout.of(own)))
+            cases = np.zeros(len(self._cases), bool)
+            cases[places] = True
+            parts.append(self._part(places, *self._layout.of(cases)))
         return parts
 
     def _part(self, places: list[int], layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
-        own = {place: case for place in places if (case := self._cases[place]) is not None}
-        first = own[places[0]]
+        valid_cases = {place: case for place in places if (case := self._cases[place]) is not None}
+        first = valid_cases[places[0]]
         # Rejected cases take the numbers of another case. Their rows are marked and show no
         # numbers.
-        cases = [own.get(place, first) for place in range(len(self._cases))]
+        cases = [valid_cases.get(place, first) for place in range(len(self._cases))]
         inputs = type(first.inputs).stacked(
             [case.inputs for case in cases], lambda values: self._joined(values, layout)
         )
-        good = np.array([place in own for place in range(len(cases))])
+        good = np.array([place in valid_cases for place in range(len(cases))])
         valid = np.broadcast_to(good[layout.case], layout.shape).reshape(-1)
         rules = [rule.holds for rule in self.cls.rules]
         return Part(
@@ -258,9 +260,9 @@ class Grid:
             return numbers.popitem()[1]
         plain = np.array([math.nan if isinstance(v, Varying) else v for v in values])
         joined = plain[layout.case]
-        for name, own in numbers.items():
+        for name, axis_numbers in numbers.items():
             takes = np.array([isinstance(v, Varying) and v.name == name for v in values])
-            joined = np.where(takes[layout.case], own, joined)
+            joined = np.where(takes[layout.case], axis_numbers, joined)
         return joined
 
     def refuse(self, valid: NDArray[np.bool_]) -> None:
@@ -282,11 +284,11 @@ class Grid:
 
     def columns(self) -> dict[str, Column]:
         """Return the axes as columns."""
-        found: dict[str, Column] = {}
+        columns: dict[str, Column] = {}
         for name, axis in self._axes.items():
             values, unit = axis.column()
-            found[name] = SpreadColumn(values[self._index[name]], self.shape, unit)
-        return found
+            columns[name] = SpreadColumn(values[self._index[name]], self.shape, unit)
+        return columns
 
 
 def _spread(values: NDArray[Any], layout: _Layout) -> Any:
@@ -323,14 +325,14 @@ def check_room(
 
 def free_memory() -> float:
     """Return the bytes that this process may still allocate, or infinity if that is not known."""
-    found = [math.inf]
+    limits = [math.inf]
     available = re.search(r"MemAvailable: +([0-9]+) kB", _text("/proc/meminfo"))
     if available:
-        found.append(1024 * int(available[1]))
+        limits.append(1024 * int(available[1]))
     elif hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    found += [int(limit) for limit in map(_text, _CONTAINER) if limit.strip().isdigit()]
-    return min(found)
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    limits += [int(limit) for limit in map(_text, _CONTAINER) if limit.strip().isdigit()]
+    return min(limits)
 
 
 def _text(path: str) -> str:

@@ -109,11 +109,11 @@ def run_slices(
     with closing(computed):  # an error here stops the workers at once
         for piece, outputs in computed:
             for name, value in outputs.items():
-                own = np.asarray(value)
+                column = np.asarray(value)
                 if name in extents:
-                    _place(columns, name, extents[name], piece, own)
+                    _place(columns, name, extents[name], piece, column)
                 else:
-                    columns[name] = own
+                    columns[name] = column
             done += piece.rows.stop - piece.rows.start
             report(done * rows // total, rows)
     return columns
@@ -121,15 +121,15 @@ def run_slices(
 
 def _varying(inputs: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the lengths of the axes along which any input varies, and 1 for the others."""
-    found: set[tuple[int, ...]] = set()
+    shapes: set[tuple[int, ...]] = set()
 
     def note(value: Any) -> Any:
         if isinstance(value, Chosen | np.ndarray):
-            found.add((value.case if isinstance(value, Chosen) else value).shape)
+            shapes.add((value.case if isinstance(value, Chosen) else value).shape)
         return value
 
     mapped(inputs, note)
-    joint = np.broadcast_shapes(*found)
+    joint = np.broadcast_shapes(*shapes)
     return (*(1 for _ in shape[len(joint) :]), *joint)
 
 
@@ -141,14 +141,14 @@ def _extents(model: _Model, inputs: Any, lengths: tuple[int, ...]) -> dict[str, 
     box = tuple(slice(0, min(2, length)) for length in lengths)
     size = tuple(part.stop for part in box)
     corner = _Slice(slice(0, math.prod(size)), box, size)
-    found = {}
+    extents = {}
     for name, value in _solve(model, corner.of(inputs)).items():
-        own = np.shape(value)
-        own = (*(1 for _ in lengths[len(own) :]), *own)
-        found[name] = tuple(
-            length if seen > 1 else 1 for length, seen in zip(lengths, own, strict=True)
+        corner_shape = np.shape(value)
+        corner_shape = (*(1 for _ in lengths[len(corner_shape) :]), *corner_shape)
+        extents[name] = tuple(
+            length if seen > 1 else 1 for length, seen in zip(lengths, corner_shape, strict=True)
         )
-    return found
+    return extents
 
 
 def holding(

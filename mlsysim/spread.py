@@ -41,8 +41,8 @@ class SpreadColumn(Column):
         unit: str = "",
         missing: NDArray[np.bool_] | None = None,
     ) -> None:
-        own = {"unit": unit, "head": "", "sources": None, "estimated": None}
-        self.__dict__.update(own, _compact=compact, _shape=shape or (1,), _missing=missing)
+        fields = {"unit": unit, "head": "", "sources": None, "estimated": None}
+        self.__dict__.update(fields, _compact=compact, _shape=shape or (1,), _missing=missing)
 
     def __len__(self) -> int:
         return math.prod(self.__dict__["_shape"])

@@ -281,22 +281,22 @@ def _outputs_of(
     without a model, all outputs are unknown.
     """
     report = reporter(progress)
-    found: dict[str, NDArray[Any]] = {}
+    joined: dict[str, NDArray[Any]] = {}
     before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
     for part in parts:
         shift = partial(_shifted, report, before, grid.size)
         outputs = run_slices(part.model, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
-            own = values.astype(float) if values.dtype.kind in "iu" else values
+            numbers = values.astype(float) if values.dtype.kind in "iu" else values
             if isinstance(part.rows, slice):
-                found[name] = own
+                joined[name] = numbers
                 continue
-            column = found.setdefault(name, unknown(grid.size, own.dtype).reshape(grid.shape))
-            column.reshape(-1)[part.rows] = np.broadcast_to(own, part.shape).reshape(-1)
+            column = joined.setdefault(name, unknown(grid.size, numbers.dtype).reshape(grid.shape))
+            column.reshape(-1)[part.rows] = np.broadcast_to(numbers, part.shape).reshape(-1)
     if not parts:
-        found = {name: unknown(1, kind) for name, kind in _output_types(grid).items()}
-    return found
+        joined = {name: unknown(1, kind) for name, kind in _output_types(grid).items()}
+    return joined
 
 
 def _output_types(grid: Grid) -> dict[str, np.dtype[Any]]:
@@ -329,13 +329,13 @@ def _columns_of(
             continue  # an intermediate value of the model
         unit = units.get(name, "")
         factor = si_factor(unit)
-        own = values if factor == 1 else values / factor
+        converted = values if factor == 1 else values / factor
         if missing is not None and name in columns:  # the result repeats this argument
-            spread = np.broadcast_to(own, grid.shape).reshape(-1).copy()
+            spread = np.broadcast_to(converted, grid.shape).reshape(-1).copy()
             spread[missing] = grid.numbers(name)[missing] / factor
             columns[name] = Column(spread, unit)
         else:
-            columns[name] = SpreadColumn(own, grid.shape, unit, missing)
+            columns[name] = SpreadColumn(converted, grid.shape, unit, missing)
     columns["valid"] = Column(valid)
     return columns
 

@@ -108,8 +108,8 @@ class _CatalogType(type):
 
     def tiers(cls) -> dict[str, type[Catalog]]:
         """Return the tiers of this catalog by name; a tier itself has none."""
-        found = {key: value for key, value in vars(cls).items() if isinstance(value, _CatalogType)}
-        return found  # type: ignore[return-value]
+        tiers = {key: value for key, value in vars(cls).items() if isinstance(value, _CatalogType)}
+        return tiers  # type: ignore[return-value]
 
     def names(cls) -> tuple[str, ...]:
         """Return the names of all rows, tier by tier."""
@@ -236,7 +236,7 @@ def _paths(row: Record, prefix: str = "") -> Iterator[str]:
 def _docstrings(catalog: type) -> dict[str, str]:
     """Read the strings below the rows; Python itself does not keep them."""
     body = ast.parse(read_source(catalog)).body[0]
-    found: dict[str, str] = {}
+    notes: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for row, below in itertools.pairwise(statements):
         match row, below:
@@ -244,8 +244,8 @@ def _docstrings(catalog: type) -> dict[str, str]:
                 ast.Assign(targets=[ast.Name(id=name)]),
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
-                found[name] = " ".join(text.split())
-    return found
+                notes[name] = " ".join(text.split())
+    return notes
 
 
 def _column(rows: list[Record], path: str, unit: str) -> Column:

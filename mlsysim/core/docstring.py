@@ -84,7 +84,7 @@ def read_source(thing: type | Callable[..., Any]) -> str:
 
 
 def _read_items(section: str) -> dict[str, Symbol]:
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     name, unit, lines = "", "", list[str]()
     for line in [*section.splitlines(), "end : []"]:
         item = _ITEM.match(line)
@@ -95,6 +95,6 @@ def _read_items(section: str) -> dict[str, Symbol]:
             text = " ".join(lines).strip()
             symbol = _SYMBOL.match(text)
             latex = symbol[1] if symbol else rf"\mathrm{{{name}}}"
-            found[name] = Symbol(name, unit, latex, _SYMBOL.sub("", text))
+            symbols[name] = Symbol(name, unit, latex, _SYMBOL.sub("", text))
         name, unit, lines = item[1], item[2], []
-    return found
+    return symbols

@@ -86,12 +86,12 @@ def plain_form(record: R) -> R:
 
     It is computed once per record: records are read-only, and the same few are used repeatedly.
     """
-    kept = record.__dict__
-    if "_plain" not in kept:
-        kept["_plain"] = _formed(
+    cache = record.__dict__
+    if "_plain" not in cache:
+        cache["_plain"] = _formed(
             record, lambda name, unit, value: value, lambda name, value: plain_form(value)
         )
-    form: R = kept["_plain"]
+    form: R = cache["_plain"]
     return form
 
 

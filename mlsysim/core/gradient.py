@@ -66,12 +66,12 @@ def slopes(answer: Recorded) -> list[Slope]:
     slope[id(answer)] = 1.0
     stepped: set[int] = set()
     tied: set[int] = set()
-    found: dict[str, Slope] = {}
+    inputs: dict[str, Slope] = {}
     for node in reversed(order):
-        own = slope[id(node)]
+        node_slope = slope[id(node)]
         if node.origin is not None:
-            at = found.setdefault(node.origin.origin, Slope(node.origin, plain(node)))
-            at.slope += own
+            at = inputs.setdefault(node.origin.origin, Slope(node.origin, plain(node)))
+            at.slope += node_slope
             at.stepped |= id(node) in stepped
             at.tied |= id(node) in tied
             continue
@@ -84,13 +84,13 @@ def slopes(answer: Recorded) -> list[Slope]:
         for operand, part in zip(node.operands, partial, strict=True):
             if not isinstance(operand, Recorded):
                 continue
-            slope[id(operand)] += own * part if own and part else 0.0
+            slope[id(operand)] += node_slope * part if node_slope and part else 0.0
             # The operand that a maximum discards does not affect the result.
             if steps or (part != 0 and id(node) in stepped):
                 stepped.add(id(operand))
             if tie or (part != 0 and id(node) in tied):
                 tied.add(id(operand))
-    return list(found.values())
+    return list(inputs.values())
 
 
 def _ordered(answer: Recorded) -> list[Recorded]:

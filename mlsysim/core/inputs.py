@@ -89,10 +89,10 @@ class Inputs:
                 item = _Default(_constant(value))
                 item.__set_name__(cls, name)
                 setattr(cls, name, item)
-        found = {name: getattr(cls, name) for name in dir(cls)}
-        cls._late = tuple(n for n, value in found.items() if isinstance(value, _Default))
+        attributes = {name: getattr(cls, name) for name in dir(cls)}
+        cls._late = tuple(n for n, value in attributes.items() if isinstance(value, _Default))
         cls._worked_out = tuple(
-            n for n, value in found.items() if isinstance(value, _Default | derived)
+            n for n, value in attributes.items() if isinstance(value, _Default | derived)
         )
         declared = (getattr(base, "__annotations__", ()) for base in cls.__mro__)
         cls._fields = frozenset(cls._worked_out).union(*declared)

@@ -53,8 +53,8 @@ def cited(source: Source | None) -> str:
 def field_words(path: str) -> str:
     """Write a field's path as words: ``memory.bandwidth`` as "memory bandwidth"."""
     *parents, name = path.split(".")
-    words = name if name in PRECISIONS else " ".join([*parents, name]).replace("_", " ")
-    return " ".join(_SPELLED.get(word, word) for word in words.split())
+    text = name if name in PRECISIONS else " ".join([*parents, name]).replace("_", " ")
+    return " ".join(_SPELLED.get(word, word) for word in text.split())
 
 
 def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
@@ -62,8 +62,8 @@ def describe(rows: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     items = []
     for key, row in rows.items():
         note = notes.get(key, "")
-        words = note if note.startswith(row.name) else f"{escaped(row.name)}. {note}".strip()
-        lines = [words, *_estimates(row)]
+        summary = note if note.startswith(row.name) else f"{escaped(row.name)}. {note}".strip()
+        lines = [summary, *_estimates(row)]
         # An attribute of a class is plain text; a key of a mapping may be anything.
         term = f"`{key}`" if key.isidentifier() else escaped(key)
         items.append(f"[{term}]{{#{_ANCHOR.sub('-', key)}}}\n\n:   " + "\n\n    ".join(lines))
@@ -75,22 +75,22 @@ def citations(rows: Mapping[str, Any]) -> dict[Source, dict[str, list[str]]]:
 
     A row's own source supports all fields without another source; its list is then empty.
     """
-    found: dict[Source, dict[str, list[str]]] = {}
+    fields: dict[Source, dict[str, list[str]]] = {}
     for key, row in rows.items():
         if getattr(row, "source", None) is not None:
-            found.setdefault(row.source, {})[key] = []
+            fields.setdefault(row.source, {})[key] = []
         for path, source in getattr(row, "field_sources", {}).items():
-            found.setdefault(source, {}).setdefault(key, []).append(path)
-    return found
+            fields.setdefault(source, {}).setdefault(key, []).append(path)
+    return fields
 
 
 def cited_works(formulas: Iterable[Formula]) -> dict[str, list[str]]:
     """Return the key of every publication that formulas cite, with the formulas' names."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for item in formulas:
         for key in item.works:
-            found.setdefault(key, []).append(item.name)
-    return found
+            names.setdefault(key, []).append(item.name)
+    return names
 
 
 def _estimates(row: Any) -> Iterator[str]:

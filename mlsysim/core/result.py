@@ -162,8 +162,8 @@ class Result(Mapping[str, Any]):
     def _from(self, solver: type, arguments: Mapping[str, Any]) -> None:
         """Store the call that made this result, so that it can be explained later."""
         # Copies, so that later changes to an amount do not change the derivation.
-        own = {name: read_only(value) for name, value in arguments.items()}
-        object.__setattr__(self, "_origin", (solver, own))
+        copies = {name: read_only(value) for name, value in arguments.items()}
+        object.__setattr__(self, "_origin", (solver, copies))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self._fields())}>"

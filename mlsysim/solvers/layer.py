@@ -248,12 +248,14 @@ def _feed_forward(
     hidden = model.hidden_dim
     if not isinstance(b, Experts) or met is None:
         return block(d, tokens, hidden, b.width, tp, b.matrices, 1, d.product)
-    own = _of_experts(d, met)
+    storing = _of_experts(d, met)
     width = b.token_width(hidden)
-    routed = block(own, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate)
+    routed = block(
+        storing, met.rows, width, b.width, met.shards, b.matrices, met.matrices, met.rate
+    )
     if met.mean_matrices is not None:
         count = met.mean_matrices
-        mean = block(own, met.rows, width, b.width, met.shards, b.matrices, count, met.rate)
+        mean = block(storing, met.rows, width, b.width, met.shards, b.matrices, count, met.rate)
         routed = dataclasses.replace(routed, traffic=mean.traffic)
     some = where(b.shared_width > 0, tokens, 0)
     shared = block(d, some, hidden, b.shared_width, tp, b.matrices, 1, d.product)
@@ -279,8 +281,8 @@ def beside_exchange(
 
 def _of_experts(d: Device, met: Routed) -> Device:
     """Return a device with the format of experts' weights, and the rate at which they stream."""
-    own = _storing(d, d.expert_bytes)
-    return own if met.memory is None else dataclasses.replace(own, memory=met.memory)
+    storing = _storing(d, d.expert_bytes)
+    return storing if met.memory is None else dataclasses.replace(storing, memory=met.memory)
 
 
 def _traffic(

@@ -405,13 +405,13 @@ class _Scores(_Kind):
     def _all_kept(self, width: Value, narrow: Value) -> Value:
         """Add what attention keeps around its heads for the backward pass."""
         # The gate, and the output before it.
-        kept = width + 2 * self.gate_width
+        kept_width = width + 2 * self.gate_width
         # Attention keeps its output in 16 bits, and a product in 8 bits its own copy of it.
-        kept = kept + where(narrow < 1, narrow * self.width, 0)
+        kept_width = kept_width + where(narrow < 1, narrow * self.width, 0)
         if self.indexer is None:
-            return kept
+            return kept_width
         index = self.indexer.heads * self.indexer.head_dim
-        return kept + (index + self.indexer.head_dim + self.indexer.heads)
+        return kept_width + (index + self.indexer.head_dim + self.indexer.heads)
 
 
 @record

@@ -326,7 +326,9 @@ class Calibration(Banded):
                 raise UnknownEntryError.build(name, "constant of a calibration", known)
             parts[owner][name] = value
         made: dict[str, Any] = {
-            part: replace(getattr(self, part), **own) for part, own in parts.items() if own
+            part: replace(getattr(self, part), **changes)
+            for part, changes in parts.items()
+            if changes
         }
         return replace(self, **made, basis="unseen", family_band_low=None, family_band_high=None)
 

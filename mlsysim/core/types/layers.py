@@ -218,7 +218,7 @@ class Experts(Record):
     def kept_width(self, hidden_dim: Value, narrow: Value, load: Value) -> Value:
         """Return the elements per token kept for the backward pass; see `FeedForward`."""
         # The copy of a token and the product of gate and input are inputs of products.
-        kept = f.kept_expert_width(
+        width = f.kept_expert_width(
             load * self.per_token,
             narrow * self.token_width(hidden_dim),
             self.width,
@@ -226,7 +226,7 @@ class Experts(Record):
             self.matrices - 1 + narrow,
         )
         # Tokens in a narrower space are kept before dispatch and after the sum.
-        return where(self.latent_width > 0, kept + 2 * self.latent_width, kept)
+        return where(self.latent_width > 0, width + 2 * self.latent_width, width)
 
     def gradient_width(self, hidden_dim: Value, load: Value) -> Value:
         """Return the elements per token of its widest gradient."""
@@ -402,12 +402,14 @@ def _described(part: Record | None) -> str:
     """Return the kind of a block and its fields that differ from their defaults."""
     if part is None:
         return ""
-    told = []
+    fields = []
     for item in dataclasses.fields(part):
         value = getattr(part, item.name)
         if value != item.default and value is not None:
-            told.append(f"{item.name}={_described(value) if isinstance(value, Record) else value}")
-    return f"{type(part).__name__}({', '.join(told)})"
+            fields.append(
+                f"{item.name}={_described(value) if isinstance(value, Record) else value}"
+            )
+    return f"{type(part).__name__}({', '.join(fields)})"
 
 
 @dataclass(frozen=True)
@@ -487,14 +489,14 @@ def attention_layers(
     groups: Sequence[LayerGroup], layers: Value
 ) -> tuple[tuple[Value, AttentionKind], ...]:
     """Return each attention of the groups of a model, and how many of its layers have it."""
-    found: dict[int, tuple[list[Value], AttentionKind]] = {}
+    kinds: dict[int, tuple[list[Value], AttentionKind]] = {}
     for group in groups:
         for attention in group.attentions:
-            found.setdefault(id(attention), ([], attention))[0].append(group.count)
+            kinds.setdefault(id(attention), ([], attention))[0].append(group.count)
     everywhere = all(len(group.attentions) == 1 for group in groups)
-    if len(found) == 1 and everywhere:  # by far the most common case; it needs no sum
+    if len(kinds) == 1 and everywhere:  # by far the most common case; it needs no sum
         return ((layers, groups[0].attentions[0]),)
-    return tuple((reduce(add, counts), attention) for counts, attention in found.values())
+    return tuple((reduce(add, counts), attention) for counts, attention in kinds.values())
 
 
 def grouped(stack: tuple[Layers, ...]) -> tuple[LayerGroup, ...]:
@@ -533,14 +535,14 @@ def placed(stack: tuple[Layers, ...], name: str) -> tuple[Layers, ...]:
     parallel = [layers.parallel_attention for layers in stack]
     made = []
     for layers, at in zip(stack, positions, strict=True):
-        own = dataclasses.replace(layers, at=at)
+        part = dataclasses.replace(layers, at=at)
         first = (
             attentions.index(layers.attention),
             blocks.index(layers.feed_forward),
             parallel.index(layers.parallel_attention),
         )
-        object.__setattr__(own, "_same", (*first, single_expert(layers.feed_forward)))
-        made.append(own)
+        object.__setattr__(part, "_same", (*first, single_expert(layers.feed_forward)))
+        made.append(part)
     return tuple(made)
 
 

@@ -267,11 +267,11 @@ class TransformerModel(Workload):
                     "latent attention, which makes keys and values for each head",
                     argument="kv_heads",
                 )
-            for name, own in (("heads", self.heads), ("value_dim", self.head_dim)):
+            for name, value in (("heads", self.heads), ("value_dim", self.head_dim)):
                 given = getattr(self.latent, name)
-                if given is not None and given != own:
+                if given is not None and given != value:
                     raise ConfigError(
-                        f"{self.name}: latent.{name} = {given} contradicts the model's {own}: "
+                        f"{self.name}: latent.{name} = {given} contradicts the model's {value}: "
                         "leave it out, or describe the layers in a stack",
                         argument="latent",
                     )

@@ -351,8 +351,8 @@ class TrainingInputs(DeviceInputs):
         nonlinearities, norms and attention stay in 16 bits
         (github.com/NVIDIA/TransformerEngine/issues/1764 and 1193).
         """
-        own = self.precision
-        return minimum(own.training_bytes, own.bytes_per_element + own.scale_bytes)
+        stored = self.precision
+        return minimum(stored.training_bytes, stored.bytes_per_element + stored.scale_bytes)
 
     @derived
     def cast_bytes(self) -> Value:
@@ -365,9 +365,9 @@ class TrainingInputs(DeviceInputs):
 
         If no format is given, software may sum 16-bit gradients in a wider one.
         """
-        own = self.gradient_precision.training_bytes
+        stated = self.gradient_precision.training_bytes
         wider = where(self.precision.bits <= 16, self.calibration.software.gradient_scatters, 1)
-        return where(self.gradients_stated > 0, own, wider * own)
+        return where(self.gradients_stated > 0, stated, wider * stated)
 
     @derived
     def hidden_bytes(self) -> Value:

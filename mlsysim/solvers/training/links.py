@@ -190,24 +190,24 @@ def _context_times(
     i: TrainingInputs, w: Work, links: DeviceLinks, a: AttentionKind, attention: Value
 ) -> tuple[Value, Value]:
     """Return the time of a layer's exchange, and the part that attention does not hide."""
-    swap, again = i.swap_size, i.recompute.matrix_share
+    swap, matrix_share = i.swap_size, i.recompute.matrix_share
     group = _Group(links, i.cp_size / swap, i.tp_size * swap)
     sent = context_memory(i, w, a)
     hop = group.neighbor
     exchange = f.context_exchange_time(sent, group.ranks, hop.bandwidth, hop.latency)
     # Nothing travels while the last keys and values are processed.
     covering = attention * (group.ranks - 1) / group.ranks
-    gathered = (3 + again) * group.all_gather_time(group.ranks * sent)
+    gathered = (3 + matrix_share) * group.all_gather_time(group.ranks * sent)
 
     def round_trip(covering: Value) -> Value:
-        in_turn = f.uncovered_time(exchange, covering, i.attention_backward, again)
+        in_turn = f.uncovered_time(exchange, covering, i.attention_backward, matrix_share)
         return where(i.cp_kind.gathers > 0, gathered, in_turn)
 
     # Heads are swapped before attention and back after it, in each pass.
     size = f.head_swap_size(
         w.own_tokens, a.width, *a.swapped_keys, i.tp_size, swap, i.precision.training_bytes
     )
-    swapped = (2 + again) * _Group(links, swap, i.tp_size).swap_time(size)
+    swapped = (2 + matrix_share) * _Group(links, swap, i.tp_size).swap_time(size)
     return round_trip(zero_like(attention)) + swapped, round_trip(covering) + swapped
 
 

@@ -181,21 +181,23 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
         gradient_width = block.gradient_width(width, i.capacity_factor)
     # Under full recomputation a layer keeps its input only.
     input_only = w.hidden_state / w.sequence_shards
-    again = i.recompute
+    recompute = i.recompute
     copies = i.tp_size / w.sequence_shards
-    dropped = again.activation_share * narrow * group.inner_width
+    dropped = recompute.activation_share * narrow * group.inner_width
     for a in group.attentions:
-        dropped = dropped + a.recomputed_width(narrow, copies, again.norm_share, again.latent_share)
-    selected = _activations(i, w, group, kept_width, again.kept_scores) - f.recomputed_memory(
+        dropped = dropped + a.recomputed_width(
+            narrow, copies, recompute.norm_share, recompute.latent_share
+        )
+    selected = _activations(i, w, group, kept_width, recompute.kept_scores) - f.recomputed_memory(
         w.own_tokens,
         width,
-        narrow * (again.norm_share if group.blocks == 2 else again.norm_share / 2),
+        narrow * (recompute.norm_share if group.blocks == 2 else recompute.norm_share / 2),
         dropped,
         i.tp_size,
         w.sequence_shards,
         i.precision.training_bytes,
     )
-    kept = where(again.matrix_share > 0, input_only, selected)
+    kept = where(recompute.matrix_share > 0, input_only, selected)
     whole = _activations(i, w, group, kept_width, 1)
     gradients = i.precision.training_bytes * w.own_tokens * (gradient_width / i.tp_size + width)
     # Keys and values of other devices, and their gradients
@@ -218,11 +220,11 @@ def _activations(
 ) -> Value:
     """Return the activations that one layer keeps of one microbatch."""
     heads: Value = 0
-    kept: Value = 0
+    attention_width: Value = 0
     copied: Value = 0
     for a in group.attentions:
         heads = heads + a.score_heads
-        kept = kept + a.kept_width(_narrow(i), i.tp_size / w.sequence_shards)
+        attention_width = attention_width + a.kept_width(_narrow(i), i.tp_size / w.sequence_shards)
         copied = copied + f.copied_context_width(a.width, i.swap_size)
     return f.activation_memory_per_layer(
         w.own_tokens,
@@ -230,7 +232,7 @@ def _activations(
         # A layer with only one block has half of the norms and residuals.
         i.model.hidden_dim if group.blocks == 2 else i.model.hidden_dim / 2,
         heads,
-        kept,
+        attention_width,
         copied,
         kept_width,
         i.tp_size,
@@ -329,8 +331,8 @@ def _working(
     # meanwhile, or in all layers if they are kept from the forward to the backward pass. The
     # output table is whole while the logits are.
     sharded = maximum(0, i.zero_stage - 2) * each
-    kept = where(i.reshard_after_forward > 0, 0, 1)
-    gathered = sharded * (1 - kept)
+    whole_weights = where(i.reshard_after_forward > 0, 0, 1)
+    gathered = sharded * (1 - whole_weights)
     logits = stage.output_tables * f.head_working_memory(
         w.own_tokens,
         i.model.hidden_dim,
@@ -342,7 +344,7 @@ def _working(
     )
     at_logits = logits + gathered * stage.output_tables * table / i.tp_size
     at_layer = layer_peak + gathered * minimum(2 * largest, in_layers)
-    return buffers + sharded * kept * parameters + maximum(at_logits, at_layer)
+    return buffers + sharded * whole_weights * parameters + maximum(at_logits, at_layer)
 
 
 def _buffers(counts: list[Value], layers: list[_Layer]) -> Value:

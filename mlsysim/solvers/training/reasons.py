@@ -26,23 +26,23 @@ _NETWORKS = {"dense": "trained a dense model", "experts": "trained a mixture of 
 
 def reasons(values: Mapping[str, Any], i: TrainingInputs) -> list[str]:
     """Return why a configuration is not feasible, by how much, and what to change."""
-    found = []
+    faults = []
     if not values["fits_memory"]:
         need, have = values["memory"], values["memory_capacity"]
         stage = f" of stage {values['fullest_stage']}" if i.pp_size > 1 else ""
         account = memory_account(need, have, i.usable_memory)
-        found.append(
+        faults.append(
             f"memory: a device{stage} needs an estimated {account}, "
             f"{format_number(need - have)} short; {_memory_advice(values, i)}"
         )
     if not values["whole_microbatches"]:
         replicas, count = values["dp_size"], i.microbatch_count
-        found.append(
+        faults.append(
             f"microbatches: batch_size = {i.batch_size} over {replicas} replicas and {count} "
             f"microbatches leaves {format_number(values['microbatch_size'])} sequences in each; "
             f"make batch_size a multiple of {replicas * count}"
         )
-    return found
+    return faults
 
 
 def fitted_elsewhere(i: TrainingInputs) -> str:
@@ -64,22 +64,22 @@ def unlike_own_runs(i: TrainingInputs) -> list[str]:
         return []
     if c.covered is None:
         return [f"{c.name} does not state which plans its runs covered; calibrate again"]
-    found = []
+    differences = []
     for name in c.covered.choices():
-        own = choice_of(i, name)
-        same = _OF_16_BITS if own in _OF_16_BITS else (own,)
+        choice = choice_of(i, name)
+        same = _OF_16_BITS if choice in _OF_16_BITS else (choice,)
         if not set(same) & set(getattr(c.covered, name)):
-            what = _NETWORKS[own] if name == "networks" else f'had {name}="{own}"'
-            found.append(f"no run of {c.name} {what}")
-    return found
+            what = _NETWORKS[choice] if name == "networks" else f'had {name}="{choice}"'
+            differences.append(f"no run of {c.name} {what}")
+    return differences
 
 
 def choice_of(i: TrainingInputs, name: str) -> str:
     """Return a plan's value for a choice that `Covered` lists."""
     if name == "networks":
         return "experts" if i.model.moe_layers > 0 else "dense"
-    own: str = getattr(i, name).name
-    return own
+    choice: str = getattr(i, name).name
+    return choice
 
 
 def _outside_own_runs(i: TrainingInputs) -> list[str]:

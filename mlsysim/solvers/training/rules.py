@@ -29,9 +29,10 @@ def _divides_either_way(a: Value, b: Value) -> Value:
 
 def _repeats(i: TrainingInputs) -> Value:
     """Return whether anything is recomputed; fused attention never keeps its scores."""
-    again = i.recompute
-    modules = again.matrix_share + again.norm_share + again.activation_share + again.latent_share
-    return modules + (1 - i.attention.fused) * again.score_share > 0
+    recompute = i.recompute
+    layers = recompute.matrix_share + recompute.norm_share
+    modules = layers + recompute.activation_share + recompute.latent_share
+    return modules + (1 - i.attention.fused) * recompute.score_share > 0
 
 
 def _fullest(i: TrainingInputs) -> Value:

@@ -147,9 +147,9 @@ def training_work(i: TrainingInputs) -> Work:
 
     tokens = i.batch_size * i.seq_len
     each = _trained_flops(i)
-    again = i.recompute
+    recompute = i.recompute
     # A fused kernel never keeps the scores, so recomputing them makes no difference.
-    scores_again = where(i.attention.fused > 0, again.matrix_share, again.score_share)
+    score_share = where(i.attention.fused > 0, recompute.matrix_share, recompute.score_share)
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
     adapters = layer_adapters(model, i.adapter_rank)
     visited = sum_over(model, [each.visited for each in adapters])
@@ -157,10 +157,10 @@ def training_work(i: TrainingInputs) -> Work:
         tokens, each.matrix, each.logit, i.conventions.flops_per_mac * visited
     )
     repeated_flops = f.recomputed_flops(
-        tokens, each.matrix, each.score, again.matrix_share, scores_again
+        tokens, each.matrix, each.score, recompute.matrix_share, score_share
     )
-    heads_again = i.conventions.flops_per_mac * expansion_parameters(model)
-    repeated_flops = repeated_flops + tokens * again.latent_share * heads_again
+    head_flops = i.conventions.flops_per_mac * expansion_parameters(model)
+    repeated_flops = repeated_flops + tokens * recompute.latent_share * head_flops
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
     wide_model_flops = wide_model_flops - i.frozen * tokens * each.logit
@@ -169,7 +169,7 @@ def training_work(i: TrainingInputs) -> Work:
         model_flops, hardware_flops = model_flops + in_tower, hardware_flops + in_tower
         wide_model_flops = wide_model_flops + in_tower
     experts = expert_parameters(model)
-    passes = 3 + again.matrix_share
+    passes = 3 + recompute.matrix_share
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
     group = f.expert_group_size(i.tp_size, i.ep_size)
     copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
@@ -197,7 +197,7 @@ def training_work(i: TrainingInputs) -> Work:
         model_flops=model_flops,
         hardware_flops=hardware_flops,
         wide_model_flops=wide_model_flops,
-        wide_hardware_flops=wide_model_flops + tokens * scores_again * each.score,
+        wide_hardware_flops=wide_model_flops + tokens * score_share * each.score,
         device_flops=imbalance * (hardware_flops + overload) / i.devices,
         hidden_state=f.hidden_state_size(
             i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
