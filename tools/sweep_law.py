@@ -28,6 +28,7 @@ _TOLERANCE = 1e-12
 _SKIPPED = frozenset(
     (
         "calibration",
+        "kwh_price_source",
         "power_calibration",
         "band",
         "offer_name",

@@ -74,13 +74,10 @@ class Ownership(Entry):
         Time over which the hardware's price and its embodied carbon are spread.
     maintenance_rate : Quantity
         Repair and support per year, as a share of the purchase price.
-    kwh_price : Quantity
-        Price of electricity.
     """
 
     service_life: Quantity = quantity("year")
     maintenance_rate: Quantity = quantity("1/year", zero=True)
-    kwh_price: Quantity = quantity("USD/kWh", zero=True)
 
 
 @record
@@ -190,13 +187,12 @@ are not counted."""
 OWNERSHIP = Ownership(
     name="Ownership",
     source=cite("ecologits_life"),
-    field_sources={"maintenance_rate": cite("maintenance"), "kwh_price": cite("eia_2024")},
-    estimated=frozenset({"service_life", "maintenance_rate", "kwh_price"}),
+    field_sources={"maintenance_rate": cite("maintenance")},
+    estimated=frozenset({"service_life", "maintenance_rate"}),
     service_life=Q_(3, "year"),
     maintenance_rate=Q_(0.05, "1/year"),
-    kwh_price=Q_(0.0813, "USD/kWh"),
 )
-"""Round industry figures; the price of electricity is that of the United States."""
+"""Round industry figures."""
 
 INTERRUPTIONS = FailureRecord(
     name="Llama 3 405B",

@@ -152,6 +152,7 @@ ROWS = {
     "power_draw",
     "recovery",
     "textbook",
+    "us_grid",
 }
 """Rows of the registry that models read besides the arguments."""
 

@@ -135,10 +135,23 @@ def test_electricity_costs_what_the_grid_asks():
                    for grid in (Infra.Norway, Infra.Ireland))  # fmt: skip
     assert cheap.to("USD/kWh").magnitude == pytest.approx(0.0541)
     assert dear.to("USD/kWh").magnitude == pytest.approx(0.228)
-    # A grid without a price takes the default, that of the United States.
-    nowhere = dataclasses.replace(Infra.Norway, kwh_price=None)
-    default = solve(grid=nowhere).opex_energy / solve(grid=nowhere).total_energy
-    assert default.to("USD/kWh").magnitude == pytest.approx(0.0813)
+
+
+@pytest.mark.parametrize("row", [row for row in Infra.Grids if row.kwh_price is None])
+def test_a_grid_without_a_price_takes_that_of_the_united_states_and_says_so(row):
+    answer = solve(grid=row)
+    price = (answer.opex_energy / answer.total_energy).to("USD/kWh")
+    assert price.magnitude == pytest.approx(Infra.US_Avg.kwh_price.to("USD/kWh").magnitude)
+    for words in (Infra.US_Avg.name, row.name, "pass kwh_price"):
+        assert words in answer.kwh_price_source
+    origins = {item.origin for item in answer.explain("opex_energy", depth=9).unpruned().inputs}
+    assert "us_grid.kwh_price" in origins
+
+
+def test_the_price_of_electricity_has_a_region():
+    assert solve().kwh_price_source == Infra.US_Avg.name
+    assert solve(datacenter=Infra.Nordic_Free_Cooling).kwh_price_source == Infra.Norway.name
+    assert Infra.Norway.name not in solve(grid=Infra.Norway, kwh_price=0.1).kwh_price_source
 
 
 def test_tokens():

@@ -77,7 +77,8 @@ class Bill:
     rented : bool
         Whether the devices are rented rather than owned.
     source : str
-        Where the price comes from: the argument, or the offers with their date.
+        Where the price comes from: the argument, or the offers with their date; and if the devices
+        are owned, the price of electricity.
     """
 
     time: Quantity | None = quantity("day", default=None)

@@ -339,14 +339,19 @@ def _bill(
         return Bill(time=time)
     drawn = row["power_utilization"]
     drawn = math.nan if drawn is None else drawn
-    cost = float(goal.cost(fleet, np.array([days]), np.array([drawn]))[0])
+    costs = goal.costs(fleet, np.array([days]), np.array([drawn]))
+    cost = float(costs[price.column].to("USD").magnitude[0])
+    source = price.source
+    if not price.rented:
+        electricity = costs.result(0)["kwh_price_source"]
+        source = f"{price.source}: {price.amount}; electricity: {electricity}"
     return Bill(
         time=time,
         cost=None if tokens is None else Q_(cost, "USD"),
         cost_per_token=Q_(cost / (tokens or MILLION) * MILLION, "USD/Mtoken"),
         price=Q_(cost / (24 * days * fleet.total_accelerators), "USD/h"),
         rented=price.rented,
-        source=f"{price.source}: {price.amount}" if not price.rented else price.source,
+        source=source,
     )
 
 

@@ -145,14 +145,18 @@ class Goal:
 
     def cost(self, fleet: Fleet, days: NDArray[Any], utilization: NDArray[Any]) -> NDArray[Any]:
         """Return the cost of a fleet with a price for some days, in USD."""
+        column = self._prices[fleet.name].column
+        return np.asarray(self.costs(fleet, days, utilization)[column].to("USD").magnitude)
+
+    def costs(self, fleet: Fleet, days: NDArray[Any], utilization: NDArray[Any]) -> Sweep:
+        """Return all costs of a fleet with a price for some days."""
         price = self._prices[fleet.name]
         axes: dict[str, Any] = {"duration_days": days}
         more = dict(price.arguments)
         if not price.rented:  # the rent includes electricity
             axes["utilization"] = _drawn(fleet, utilization)
             more |= {"kwh_price": self._kwh_price, "datacenter": self._place}
-        table = sweep(EconomicsSolver, how="zip", fleet=fleet, **axes, **more)
-        return np.asarray(table[price.column].to("USD").magnitude)
+        return sweep(EconomicsSolver, how="zip", fleet=fleet, **axes, **more)
 
     def _cost(self, fleet: Fleet, answers: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
         drawn = np.asarray(answers["power_utilization"], dtype=float)

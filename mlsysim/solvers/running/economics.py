@@ -87,6 +87,8 @@ class EconomicsResult(Result):
     """Power usage effectiveness: facility energy over IT energy."""
     offer_name: str | None
     """The offer that sets the rent, with its date; `None` if a price was given or known."""
+    kwh_price_source: str
+    """Region of the price of electricity. If the grid has no price, it is the United States."""
 
     capex_usd = InUnit("capex", "USD")
     """`capex` as a plain number."""
@@ -104,8 +106,10 @@ class EconomicsInputs(RunningInputs):
     """Inputs of the cost of a fleet. NaN means that a price or a rate was not given."""
 
     kwh_price: Value = default(
-        lambda i: first_known(i.datacenter.grid.kwh_price, i.ownership.kwh_price)
+        lambda i: first_known(i.datacenter.grid.kwh_price, i.us_grid.kwh_price)
     )
+    us_grid: GridProfile = default(lambda i: Infra.Grids.US_Avg)
+    """For grids without a price."""
     grid: GridProfile | None
     unit_price: Value = default(lambda i: i.fleet.node.unit_price)
     maintenance_rate: Value = default(lambda i: i.ownership.maintenance_rate)
@@ -113,7 +117,7 @@ class EconomicsInputs(RunningInputs):
     rental_price: Value = default(
         # NaN in the unit of a price per time, like the price of a device's electricity.
         lambda i: (
-            math.nan * i.ownership.kwh_price * i.fleet.node.accelerator.tdp
+            math.nan * i.us_grid.kwh_price * i.fleet.node.accelerator.tdp
             if i.rental_offer is None
             else i.rental_offer.price
         )
@@ -228,7 +232,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
             Time in days, or a quantity of time.
         kwh_price
             Price of electricity in USD per kWh. `None` takes the grid's price for large industrial
-            consumers or, if that is not known, the price in the United States.
+            consumers or, if that is not known, the price in the United States
+            (`kwh_price_source`).
         datacenter
             The facility, for its PUE.
         grid
@@ -315,13 +320,25 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
     def rest(
         cls, values: Mapping[str, Any], inputs: EconomicsInputs
     ) -> dict[str, Callable[[], Any]]:
-        """Name the offer."""
-        return {"offer_name": lambda: _offer_name(inputs)}
+        """Name the offer, and the region of the price of electricity."""
+        return {
+            "offer_name": lambda: _offer_name(inputs),
+            "kwh_price_source": lambda: _kwh_price_source(inputs),
+        }
 
 
 def _offer_name(inputs: EconomicsInputs) -> str | None:
     offer = None if inputs.gives("rental_price") else inputs.rental_offer
     return None if offer is None else f"{offer.name}, {offer.date}"
+
+
+def _kwh_price_source(inputs: EconomicsInputs) -> str:
+    if inputs.gives("kwh_price"):
+        return "kwh_price, as given"
+    grid = inputs.datacenter.grid
+    if grid.kwh_price is not None:
+        return grid.name
+    return f"{inputs.us_grid.name} (the price of {grid.name} is not known: pass kwh_price)"
 
 
 def _priced(inputs: EconomicsInputs) -> EconomicsInputs:

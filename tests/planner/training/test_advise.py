@@ -207,6 +207,19 @@ def test_the_cost_of_devices_that_are_only_rented(node):
     assert found.bill.price.magnitude * hours == pytest.approx(bill.rental_cost.magnitude)
 
 
+def test_the_cost_of_owned_devices_names_the_region_of_the_price_of_electricity():
+    job = JOB | MANY | {"fleet": fleet_of(Systems.Nodes.DGX_H100), "goal": "cost"}
+    for place, region in (
+        (None, Infra.US_Avg),
+        (Infra.Germany, Infra.Germany),
+        (Infra.United_Kingdom, Infra.US_Avg),
+    ):
+        found = advise(**job | {"datacenter": place})
+        assert region.name in found.bill.source
+        assert found.bill.source in found.summary
+    assert "kwh_price" in found.bill.source, "the United Kingdom has no price"
+
+
 def test_fleets_have_one_price_basis():
     owned, rented = fleet_of(Systems.Nodes.DGX_H100), fleet_of(Systems.Nodes.DGX_B200)
     job = JOB | MANY | {"goal": "cost"}
