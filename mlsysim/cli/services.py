@@ -57,7 +57,8 @@ def _signature(name: str, function: Any) -> Signature:
 
 
 _SERVICE = (
-    *("goal", "confidence", "traffic", "searched", "keep_limits", "best", "servers", "prices"),
+    *("goal", "confidence", "least_confidence", "traffic", "searched", "keep_limits", "best"),
+    *("servers", "prices"),
     *("remarks", "headroom", "keeps_limits", "outside", "certainty", "stays_best", "rivals"),
     *("untested", "plans", "front", "alternatives", "refused"),
 )

@@ -29,6 +29,8 @@ from mlsysim.planner.service.probabilities import keeping, reached
 from mlsysim.planner.service.serving_plans import (
     UNMEASURED,
     equal_lengths,
+    exact_percent,
+    percent,
     traffic_words,
     without_runs,
 )
@@ -437,8 +439,8 @@ def _unsure(wanted: float | None, probability: float) -> list[str]:
     if wanted is None or probability >= wanted:
         return []
     return [
-        f"No rate keeps every limit with a probability of {wanted:.0%}; even few requests do with "
-        f"{probability:.0%} only."
+        f"No rate keeps every limit with a probability of {exact_percent(wanted)}; even few "
+        f"requests do with {percent(probability)} only."
     ]
 
 
@@ -498,7 +500,7 @@ def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) ->
     lines = [
         f"One replica of {devices} device{'s' * (devices != 1)} serves "
         f"{format_number(plan['rate_per_replica'])} "
-        f"within every limit, with a probability of {plan['keeps_limits']:.0%}; the peak needs "
+        f"within every limit, with a probability of {percent(plan['keeps_limits'])}; the peak needs "
         f"{plan['peak']}.",
         *(f"This probability is not reliable: {way}." for way in plan["outside"]),
         *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),

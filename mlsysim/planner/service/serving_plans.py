@@ -33,6 +33,7 @@ __all__ = [
     "ServingPlan",
     "ServingTable",
     "equal_lengths",
+    "exact_percent",
     "percent",
     "traffic_words",
     "without_runs",
@@ -212,13 +213,15 @@ class ServingPlan:
     limits : Mapping[str, Quantity]
         The limits of the service.
     confidence : float or None
-        The probability of meeting every limit that was wanted. If no plan has it, `keeps_limits` is
-        lower, and the plans are the most certain ones.
+        The probability of meeting every limit that was wanted.
+    least_confidence : float or None
+        The probability that every one of the `plans` has: `confidence`, or if no plan has it, the
+        highest one that a plan has, in whole percents.
     searched : int
         Plans that were tried. With separate pools, each pool's engines are tried separately, and
         this counts their pairs.
     plans : ServingTable
-        Plans that meet every limit with this confidence, best first. Pairs of pools in which one of
+        Plans that meet every limit with `least_confidence`, best first. Pairs of pools in which one of
         the two is worse than another one in every respect are left out.
     front : ServingTable
         Plans among these that no other plan beats both in tokens per second per user and in tokens
@@ -259,6 +262,7 @@ class ServingPlan:
     goal: str
     limits: Mapping[str, Quantity]
     confidence: float | None
+    least_confidence: float | None
     searched: int
     plans: ServingTable
     front: ServingTable
@@ -353,12 +357,12 @@ class ServingPlan:
     def _odds(self) -> Iterator[str]:
         """Yield the probability of keeping the limits, and those of other plans."""
         limits = ", ".join(f"{name} <= {format_number(v)}" for name, v in self.limits.items())
-        if self.confidence is None or self.keeps_limits >= self.confidence:
+        if self.confidence is None or self.confidence == self.least_confidence:
             yield f"They keep {limits} with a probability of {percent(self.keeps_limits)}."
         else:
             yield (
-                f"No plan keeps {limits} with a probability of {self.confidence:.1%}. This is the "
-                f"best of the most certain ones: {self.keeps_limits:.1%}."
+                f"No plan keeps {limits} with a probability of {exact_percent(self.confidence)}. "
+                f"This is the best of the most certain ones: {percent(self.keeps_limits)}."
             )
         others = ", ".join(self._other_certainties())
         if others:
@@ -379,7 +383,7 @@ class ServingPlan:
             )
 
     def __str__(self) -> str:
-        best = self.best
+        best, least = self.best, self.least_confidence
         two_pools = best.get("pools") == "separate"
         used = dict.fromkeys(
             self.plans.devices[best[name]]
@@ -403,7 +407,7 @@ class ServingPlan:
             ),
             "headroom: " + ", ".join(f"{n} {share:.0%}" for n, share in self.headroom.items()),
             f"{len(self.plans):,} of {self.searched:,} plans meet every limit"
-            + (f" with at least {self.confidence:.0%}" if self.confidence else ""),
+            + (f" with at least {exact_percent(least)}" if least else ""),
         ]
         lines += [
             f"engines that cannot run: {count} ({why})" for why, count in self.refused.items()
@@ -446,6 +450,11 @@ def percent(probability: float) -> str:
     if 0.005 <= probability < 0.995:
         return f"{probability:.0%}"
     return "over 99%" if probability >= 0.995 else "under 1%"
+
+
+def exact_percent(probability: float) -> str:
+    """Format a probability that was chosen, with all its digits."""
+    return f"{100 * probability:.10g}%"
 
 
 def traffic_words(traffic: Mapping[str, Any]) -> str:

@@ -184,7 +184,7 @@ def plan_serving(
     _LINK.admit("transfer_link", transfer_link)
     _GOAL.admit("goal", goal)
     most_devices = _MOST_DEVICES.admit("most_devices", most_devices)
-    least = _CONFIDENCE.admit("confidence", confidence)
+    wanted = _CONFIDENCE.admit("confidence", confidence)
     limits = limits_of(slo, traffic)
     space = _space(model, traffic, devices, engine, transfer_link, rental_price, shared)
     refused: dict[str, int] = {}
@@ -212,10 +212,8 @@ def plan_serving(
         raise InfeasibleError("; ".join([why, *_lone(space)]))
     ranked = _ranked(deployments, limits, goal)
     columns = ranked.columns
-    certain = np.arange(len(columns["keeps_limits"]))
-    if least is not None:
-        level = reached(least, columns["keeps_limits"].max())
-        certain = np.flatnonzero(columns["keeps_limits"] >= level)
+    least = None if wanted is None else reached(wanted, float(columns["keeps_limits"].max()))
+    certain = np.flatnonzero(columns["keeps_limits"] >= (least or 0.0))
     everything = ServingTable(
         {n: Column(values, UNITS.get(n, "")) for n, values in columns.items()},
         traffic.arguments(),
@@ -229,14 +227,15 @@ def plan_serving(
     return ServingPlan(
         goal=goal,
         limits={name: Q_(limit, "s") for name, limit in limits.items()},
-        confidence=least,
+        confidence=wanted,
+        least_confidence=least,
         searched=deployments.tried,
         plans=table,
         front=table.front(),
         alternatives=alternatives,
         headroom=_headroom(table, limits),
         keeps_limits=float(columns["keeps_limits"][certain[0]]),
-        certainty=certainty(columns, column, UNITS.get(column, ""), least),
+        certainty=certainty(columns, column, UNITS.get(column, ""), wanted),
         **_contest(everything, goal, goal_errors, certain, space.constants),
         prices={
             device.name: price_words(device, space.prices)

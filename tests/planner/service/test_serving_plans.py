@@ -220,8 +220,21 @@ def test_no_plan_is_certain_enough():
     assert level <= found.keeps_limits < found.confidence == wanted
     assert found.best == plans.row(int(np.argmax(kept >= level)))
     assert len(found.plans) == (kept >= level).sum()
-    for share in (wanted, found.keeps_limits):
-        assert f"{share:.1%}" in str(found).split("ttft_mean")[0]
+    assert found.least_confidence == level
+    assert np.asarray(found.plans["keeps_limits"]).min() >= level
+    *_, count = (line for line in str(found).splitlines() if f"of {found.searched:,} plans" in line)
+    assert f"{len(found.plans):,} of " in count
+    assert f"{100 * level:.0f}%" in count
+
+
+def test_a_confidence_keeps_its_digits_in_words():
+    few = plan_serving(*JOB, [NODES.DGX_H100], confidence=0.999999, most_devices=16)
+    assert few.confidence == 0.999999 > few.least_confidence
+    assert "99.9999%" in str(few)
+    assert "100%" not in str(few)
+    usual = plan_serving(*JOB, [NODES.DGX_H100], confidence=0.775)
+    assert usual.least_confidence == 0.775
+    assert "77.5%" in str(usual)
 
 
 def test_of_equal_plans_the_most_certain_is_the_best():
