@@ -62,7 +62,7 @@ class Alternative:
 
 @record
 class Bill:
-    """Time and cost of a training run, with the price that was assumed.
+    """Time, cost and carbon of a training run, with the price and the grid that were assumed.
 
     Attributes
     ----------
@@ -79,6 +79,12 @@ class Bill:
     source : str
         Where the price comes from: the argument, or the offers with their date; and if the devices
         are owned, the price of electricity.
+    carbon : Quantity or None
+        CO2 equivalent of the run; `None` unless it is the goal and the tokens are given.
+    carbon_per_token : Quantity or None
+        CO2 equivalent of a token; `None` unless carbon is the goal.
+    carbon_source : str
+        The grid, and whether the making of the hardware is included.
     """
 
     time: Quantity | None = quantity("day", default=None)
@@ -87,6 +93,9 @@ class Bill:
     price: Quantity | None = quantity("USD/h", default=None)
     rented: bool = True
     source: str = ""
+    carbon: Quantity | None = quantity("kg", default=None)
+    carbon_per_token: Quantity | None = quantity("kg/Mtoken", default=None)
+    carbon_source: str = ""
 
 
 @record
@@ -120,7 +129,8 @@ class Advice:
         The fastest published run of the model on the device, in a format as wide and with sequences
         of similar length; `None` if we know of none.
     bill : Bill or None
-        Time and cost of the run; `None` if neither `training_tokens` nor ``goal="cost"`` is given.
+        Time, cost and carbon of the run; `None` if neither `training_tokens` nor one of the goals
+        ``"cost"`` and ``"carbon"`` is given.
     prices : Mapping[str, Price]
         Price of each fleet of the search; empty if not all of them have one.
     reserve : Quantity
@@ -173,7 +183,7 @@ class Advice:
 
     @property
     def summary(self) -> str:
-        """What the best plan reaches: days and dollars of the run, then the step and its memory."""
+        """What the best plan reaches: the bill of the run, then the step and its memory."""
         best, within = self.best, ""
         if self.band is not None:
             within = f" ({' to '.join(spent(end.to('s').magnitude) for end in self.band)})"
@@ -204,7 +214,7 @@ class Advice:
         ]
 
     def _run(self) -> list[str]:
-        """Return days and dollars of the run, with the band and the price."""
+        """Return days, dollars and carbon of the run, with the band, the price and the grid."""
         bill, parts = self.bill, []
         if bill is None:
             return []
@@ -229,6 +239,13 @@ class Advice:
                 + f" {'rented' if bill.rented else 'owned'} at {rate:.2f} USD per device-hour "
                 f"({bill.source})"
             )
+        if bill.carbon_per_token is not None:
+            amount = (
+                f"{bill.carbon_per_token.to('g/Mtoken').magnitude:.3g} g CO2e per million tokens"
+                if bill.carbon is None
+                else f"{format_number(bill.carbon)} CO2e"
+            )
+            parts.append(f"{amount} ({bill.carbon_source})")
         return [", ".join(parts) + "."]
 
     def _memory(self) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 
 from mlsysim.core.errors import ConfigError, OOMError, ParallelismError, shown
+from mlsysim.core.result import Result
 from mlsysim.core.types import (
     Datacenter,
     Fleet,
@@ -327,32 +328,50 @@ def _fixed(given: Mapping[str, Any], economics: Mapping[str, Any]) -> dict[str, 
 def _bill(
     plans: Plans, goal: Goal, prices: Mapping[str, Price], tokens: float | None
 ) -> Bill | None:
-    """Return time and cost of the run, or the cost of a million tokens if that is the goal."""
+    """Return time, cost and carbon of the run, or those of a million tokens if that is the goal."""
     row, fleet = plans.row(0), plans.configuration(0)["fleet"]
-    if tokens is None and goal.name != "cost":
+    if tokens is None and goal.name not in ("cost", "carbon"):
         return None
     rate = row["token_throughput"].to("token/day").magnitude * (row.get("goodput") or 1.0)
     days = (MILLION if tokens is None else tokens) / rate
     price = prices.get(fleet.name)
-    time = None if tokens is None else Q_(days, "day")
-    if price is None:
-        return Bill(time=time)
     drawn = row["power_utilization"]
-    drawn = math.nan if drawn is None else drawn
-    costs = goal.costs(fleet, np.array([days]), np.array([drawn]))
+    use = (fleet, np.array([days]), np.array([math.nan if drawn is None else drawn]))
+    bill = Bill(time=None if tokens is None else Q_(days, "day"))
+    if goal.name == "carbon":
+        footprint = goal.footprints(*use).result(0)
+        bill = replace(
+            bill,
+            carbon=None if tokens is None else row["carbon"],
+            carbon_per_token=row["carbon"]
+            if tokens is None
+            else row["carbon"] / Q_(tokens, "token"),
+            carbon_source=_carbon_source(footprint),
+        )
+    if price is None:
+        return bill
+    costs = goal.costs(*use)
     cost = float(costs[price.column].to("USD").magnitude[0])
     source = price.source
     if not price.rented:
         electricity = costs.result(0)["kwh_price_source"]
         source = f"{price.source}: {price.amount}; electricity: {electricity}"
-    return Bill(
-        time=time,
+    return replace(
+        bill,
         cost=None if tokens is None else Q_(cost, "USD"),
         cost_per_token=Q_(cost / (tokens or MILLION) * MILLION, "USD/Mtoken"),
         price=Q_(cost / (24 * days * fleet.total_accelerators), "USD/h"),
         rented=price.rented,
         source=source,
     )
+
+
+def _carbon_source(footprint: Result) -> str:
+    """Return what the carbon of a run includes."""
+    electricity = f"electricity of {footprint['region_name']}"
+    if footprint["total_carbon"] is None:
+        return f"{electricity}; that of making the hardware is not known"
+    return f"{electricity}, and a share of that of making the hardware"
 
 
 def _fastest(plans: Plans) -> float:

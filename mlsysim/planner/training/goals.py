@@ -163,12 +163,15 @@ class Goal:
         return self.cost(fleet, days, drawn), "USD"
 
     def _carbon(self, fleet: Fleet, answers: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
-        drawn = _drawn(fleet, np.asarray(answers["power_utilization"], dtype=float))
-        axes: dict[str, Any] = {"duration_days": days, "utilization": drawn}
-        table = sweep(SustainabilitySolver, how="zip", fleet=fleet, datacenter=self._place, **axes)
+        table = self.footprints(fleet, days, np.asarray(answers["power_utilization"], dtype=float))
         every = np.asarray(table["total_carbon"].to("kg").magnitude)
         fuel = np.asarray(table["carbon_footprint"].to("kg").magnitude)
         return np.where(np.isnan(every), fuel, every), "kg"
+
+    def footprints(self, fleet: Fleet, days: NDArray[Any], utilization: NDArray[Any]) -> Sweep:
+        """Return the energy and carbon of a fleet for some days."""
+        axes: dict[str, Any] = {"duration_days": days, "utilization": _drawn(fleet, utilization)}
+        return sweep(SustainabilitySolver, how="zip", fleet=fleet, datacenter=self._place, **axes)
 
 
 def _drawn(fleet: Fleet, utilization: NDArray[Any]) -> NDArray[Any]:

@@ -25,6 +25,7 @@ from mlsysim import (
     Systems,
     advise,
 )
+from mlsysim.core.units import format_number
 from mlsysim.planner.training.space import LEVERS
 from mlsysim.registry.calibration.frameworks import Frameworks, options_of
 from mlsysim.registry.calibration.published import PublishedRun, best_published
@@ -178,6 +179,19 @@ def test_goals_rank_by_what_they_count():
         utilization=clean.best.power_utilization,
     )
     assert clean.plans["carbon"].magnitude[0] == pytest.approx(footprint.total_carbon.magnitude)
+    assert clean.bill.carbon.magnitude == pytest.approx(footprint.total_carbon.magnitude)
+    share = footprint.total_carbon.to("kg").magnitude / (tokens / 1e6)
+    assert clean.bill.carbon_per_token.to("kg/Mtoken").magnitude == pytest.approx(share)
+    alone = advise(**job, goal="carbon", datacenter=Infra.Quebec)
+    assert alone.bill.carbon is None
+    assert alone.bill.carbon_per_token.to("kg/Mtoken").magnitude == pytest.approx(share)
+    for answer, amount in (
+        (clean, format_number(clean.bill.carbon)),
+        (alone, f"{1e3 * share:.3g}"),
+    ):
+        assert amount in answer.summary
+        assert Infra.Quebec.name in answer.summary
+    assert cheap.bill.carbon is cheap.bill.carbon_per_token is None
     # The front of time against cost holds the fastest and the cheapest.
     costs = cheap.front["cost"].magnitude
     assert costs[-1] == cheap.plans["cost"].magnitude[0]
