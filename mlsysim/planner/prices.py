@@ -93,17 +93,19 @@ def prices_of(fleets: Sequence[Fleet], *, unit_price: Any, rental_price: Any) ->
 
 
 def _offered(device: Accelerator) -> Price | None:
-    """Return the median of the on-demand offers for a device, if there are any."""
+    """Return the usual on-demand offer for a device, if there is one, and its rank among all."""
     offers, usual = on_demand_offers(device), usual_offer(device)
     if usual is None:
         return None
     rents = [format_number(offer.price.to("USD/h").magnitude, 3) for offer in offers]
-    among = (
-        "the only on-demand offer"
-        if len(offers) == 1
-        else f"median of {len(offers)} on-demand offers, {rents[0]} to {rents[-1]}"
-    )
-    source = f"{among}: {usual.name}, {usual.date}"
+    if len(offers) == 1:
+        rank = "the only on-demand offer"
+    elif len(offers) == 2:
+        rank = f"the cheaper of {' and '.join(rents)} on demand"
+    else:
+        median = "median" if len(offers) % 2 else "lower median"
+        rank = f"{median} of {len(offers)} on-demand offers, {rents[0]} to {rents[-1]}"
+    source = f"{rank}: {usual.name}, {usual.date}"
     amount = f"{usual.price.to('USD/h').magnitude:,.10g} USD/h"
     return Price({"rental_offer": usual}, True, amount, source)
 

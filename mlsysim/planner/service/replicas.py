@@ -156,8 +156,8 @@ def capacity(
         If no rate reaches it, the answer is for the highest probability, and says so. `None` takes
         predictions as exact.
     rental_price
-        Price per device and time on demand; `None` takes the median of the registry's offers. The
-        answer has no `costs` if it has none.
+        Price per device and time on demand; `None` takes the lower median of the registry's
+        offers. The answer has no `costs` if it has none.
     reserved_price
         Price per device and time for a reservation, paid all day.
     api_input_price
@@ -500,8 +500,8 @@ def _words(plan: Mapping[str, Any], devices: int, *, api: float, rent: float) ->
     lines = [
         f"One replica of {devices} device{'s' * (devices != 1)} serves "
         f"{format_number(plan['rate_per_replica'])} "
-        f"within every limit, with a probability of {percent(plan['keeps_limits'])}; the peak needs "
-        f"{plan['peak']}.",
+        f"within every limit, with a probability of {percent(plan['keeps_limits'])}; "
+        f"the peak needs {plan['peak']}.",
         *(f"This probability is not reliable: {way}." for way in plan["outside"]),
         *(f"{name}: {format_number(cost)} per day" for name, cost in plan["costs"].items()),
     ]

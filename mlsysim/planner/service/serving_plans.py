@@ -221,8 +221,8 @@ class ServingPlan:
         Plans that were tried. With separate pools, each pool's engines are tried separately, and
         this counts their pairs.
     plans : ServingTable
-        Plans that meet every limit with `least_confidence`, best first. Pairs of pools in which one of
-        the two is worse than another one in every respect are left out.
+        Plans that meet every limit with `least_confidence`, best first. Pairs of pools in which one
+        of the two is worse than another one in every respect are left out.
     front : ServingTable
         Plans among these that no other plan beats both in tokens per second per user and in tokens
         per second per device. Four of five measured runs are between `tokens_per_s_per_user_low`

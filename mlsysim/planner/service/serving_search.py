@@ -128,8 +128,8 @@ def plan_serving(
         states its probability (`keeps_limits`), and `certainty` lists how many devices less or more
         certainty takes.
     rental_price
-        Price per device and time, or a mapping from device names to prices; `None` takes the median
-        of the registry's on-demand offers.
+        Price per device and time, or a mapping from device names to prices; `None` takes the lower
+        median of the registry's on-demand offers.
     engine
         Software to choose from, such as ``["TensorRT-LLM", "vLLM"]``; `None` takes each device's
         default constants. Cannot be combined with a `calibration`.

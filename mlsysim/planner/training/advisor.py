@@ -137,8 +137,8 @@ def advise(
     rental_price
         Rent of a device in USD per hour, in the same forms. All fleets are compared on one basis:
         `rental_price` if given, else `unit_price`, else the registry's purchase prices if all
-        servers have one, else the median of the on-demand offers for each device. The answer states
-        the basis.
+        servers have one, else the lower median of the on-demand offers for each device. The answer
+        states the basis.
     memory_reserve
         Memory of a device to leave free for what the model does not count: the driver, buffers of
         collectives, fragmentation. A share of the device's memory, or a quantity; `None` reserves

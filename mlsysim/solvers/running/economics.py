@@ -254,8 +254,8 @@ class EconomicsSolver(Solver[EconomicsInputs, EconomicsResult]):
         rental_price
             Rent of one device, in USD per hour; `None` takes that of `rental_offer`.
         rental_offer
-            A dated row of `Systems.Offers`, or one of your own. `None` takes the median of the
-            on-demand offers for the device, if no other price is given.
+            A dated row of `Systems.Offers`, or one of your own. `None` takes the lower median of
+            the on-demand offers for the device, if no other price is given.
         token_throughput
             Tokens that the whole fleet processes, per second.
         training_tokens

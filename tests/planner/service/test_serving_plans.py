@@ -32,11 +32,12 @@ from mlsysim import (
 )
 from mlsysim.cli.app import app
 from mlsysim.planner import SERVING_GOALS
+from mlsysim.planner.prices import price_words
 from mlsysim.planner.sensitivities.questions import question_of
 from mlsysim.planner.service.engines import LEVERS, log_errors_of
 from mlsysim.planner.service.limits import physical_times
 from mlsysim.planner.service.serving_plans import SLO, percent
-from mlsysim.registry.offers import usual_offer
+from mlsysim.registry.offers import on_demand_offers, usual_offer
 from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers.traffic.bands import LAW, LOADS
 from mlsysim.solvers.traffic.solver import overload
@@ -1352,6 +1353,23 @@ def test_prices_name_the_offer_and_its_date():
     assert text in str(found)
     day = capacity(Models.Llama3_70B, NODES.DGX_H100, CHAT, LIMITS, tp_size=8)
     assert text in str(day)
+
+
+@pytest.mark.parametrize(
+    ("device", "count", "words"),
+    [
+        (Hardware.GB300, 1, "the only on-demand offer"),
+        (Hardware.MI355X, 2, "the cheaper of 2.59 and 8.6 on demand"),
+        (Hardware.H200, 3, "median of 3"),
+        (Hardware.H100, 4, "lower median of 4"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_price_says_which_of_the_offers_it_is(device, count, words):
+    offers = on_demand_offers(device)
+    assert len(offers) == count
+    assert f"({words}" in price_words(device, None)
+    assert usual_offer(device) is offers[(count - 1) // 2]
 
 
 def test_equal_lengths_are_mentioned():
