@@ -25,7 +25,7 @@ from mlsysim.core.types.layers import routes
 from mlsysim.registry.importer.documents import MAX_BYTES
 from mlsysim.registry.importer.keys import NAMES
 from mlsysim.registry.importer.readers import READERS, REFUSED
-from tests.importer.test_published import SHAPES, read
+from tests.importer.test_published import SHAPES, VARIANTS, read
 
 SMALL = {
     "model_type": "llama",
@@ -744,11 +744,44 @@ def test_damaged_gguf_files(tmp_path, at, change):
         ("cross_attention_interval", 4),
         ("sliding_window", 4_096),
         ("compress_ratios", [4, 128]),
+        ("conv_kernel", 4),
+        ("router_hidden_size", 512),
+        ("fused_experts", 8),
+        ("norm_hidden_size", 512),
+        ("position_embedding_size", 512),
+        ("rope_head_dim", 64),
+        ("mtp_hidden_size", 512),
+        ("attn_type", "linear"),
+        ("attn_impl", "linear"),
+        ("moe_layer_freq", 2),
+        ("time_step_rank", 512),
     ],
 )
 def test_sizes_that_a_kind_does_not_have_are_refused(key, value):
     assert refusal({**SMALL, key: value}).argument == key
     assert Models.from_config({**SMALL, key: None}) == Models.from_config(SMALL)
+
+
+@pytest.mark.parametrize("kind", ["qwen3_moe", "deepseek_v3"])
+@pytest.mark.parametrize("key", ["router_hidden_size", "fused_experts", "norm_hidden_size"])
+def test_sizes_that_no_mixture_has_are_refused(kind, key):
+    config = next(config for config, _ in VARIANTS if config["model_type"] == kind)
+    assert refusal({**config, key: 512}).argument == key
+
+
+def test_a_stride_of_experts_is_refused_where_the_kind_has_none():
+    config = next(config for config, _ in VARIANTS if config["model_type"] == "qwen3_moe")
+    assert refusal({**config, "moe_layer_freq": 2}).argument == "moe_layer_freq"
+
+
+def test_how_an_engine_computes_changes_no_count():
+    config, count = next(pair for pair in VARIANTS if pair[0]["model_type"] == "mpt")
+    attention = {"attn_impl": "torch", "attn_type": "multihead_attention", "softmax_scale": 0.1}
+    model = Models.from_config({**config, "attn_config": attention, "init_device": "cpu"})
+    assert model.si("parameters") == count
+    assert not model.is_estimated("parameters")
+    narrow = {**config, "attn_config": {"attn_type": "multiquery_attention"}}
+    assert refusal(narrow).argument == "attn_config.attn_type"
 
 
 def test_other_keys_of_a_known_kind_make_an_estimate():
