@@ -55,10 +55,7 @@ from mlsysim.solvers.serving.sessions import (
     thinking,
 )
 
-__all__ = [
-    "DisaggregatedResult",
-    "DisaggregatedSolver",
-]
+__all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
 
 
 @record

@@ -7,14 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mlsysim import (
-    Q_,
-    ConfigError,
-    Fleet,
-    Models,
-    ReliabilitySolver,
-    Systems,
-)
+from mlsysim import Q_, ConfigError, Fleet, Models, ReliabilitySolver, Systems
 from mlsysim.core.formulas import checkpoint_goodput, optimal_checkpoint_interval
 
 FLEET = Systems.Clusters.Frontier_8K

@@ -8,10 +8,7 @@ import pytest
 
 from mlsysim import Hardware, Models, ServingSolver, Systems
 from mlsysim.core.units import Q_
-from mlsysim.registry.calibration.serving import (
-    ServingCalibrations,
-    serving_calibration_for,
-)
+from mlsysim.registry.calibration.serving import ServingCalibrations, serving_calibration_for
 
 MODEL = Models.Llama3_70B
 LOAD = {

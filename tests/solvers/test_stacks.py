@@ -7,14 +7,7 @@ import math
 
 import pytest
 
-from mlsysim import (
-    DistributedSolver,
-    Hardware,
-    Models,
-    ServingSolver,
-    SingleNodeSolver,
-    Systems,
-)
+from mlsysim import DistributedSolver, Hardware, Models, ServingSolver, SingleNodeSolver, Systems
 from mlsysim.core.types import (
     Attention,
     Chunks,

@@ -12,13 +12,7 @@ from mlsysim.solvers.serving.experts import expert_work
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention
 
-__all__ = [
-    "batch_parts",
-    "communication",
-    "context_exchange",
-    "hidden_exchange",
-    "stage_hops",
-]
+__all__ = ["batch_parts", "communication", "context_exchange", "hidden_exchange", "stage_hops"]
 
 
 def near_ranks(i: ServingInputs, ranks: Value) -> Value:

@@ -8,12 +8,7 @@ from typing import Annotated, Any, Unpack
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.result import Result
-from mlsysim.core.types import (
-    Accelerator,
-    Fleet,
-    Node,
-    TransformerModel,
-)
+from mlsysim.core.types import Accelerator, Fleet, Node, TransformerModel
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers.arguments import Noun, Share, Whole
@@ -30,10 +25,7 @@ from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.sessions import serve_sessions
 from mlsysim.solvers.serving.textbook import serve_textbook
 
-__all__ = [
-    "ServingResult",
-    "ServingSolver",
-]
+__all__ = ["ServingResult", "ServingSolver"]
 
 
 @record

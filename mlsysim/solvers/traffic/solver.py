@@ -7,12 +7,7 @@ from typing import Annotated, Any, Unpack
 
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.result import Result
-from mlsysim.core.types import (
-    Accelerator,
-    Fleet,
-    Node,
-    TransformerModel,
-)
+from mlsysim.core.types import Accelerator, Fleet, Node, TransformerModel
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.solvers.arguments import Amount, Choice, Noun, Ratio
 from mlsysim.solvers.base import Model, Solver
@@ -23,11 +18,7 @@ from mlsysim.solvers.traffic.bands import outside
 from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopArguments, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 
-__all__ = [
-    "OpenLoopResult",
-    "OpenLoopSolver",
-    "overload",
-]
+__all__ = ["OpenLoopResult", "OpenLoopSolver", "overload"]
 
 
 @record
