@@ -147,38 +147,40 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
     decode = step.time / i.accepted
 
     # The prompts that share passes while sequences end one by one
-    new = new_tokens(i)
+    fresh = new_tokens(i)
     budget = pass_budget(i) * i.attention_dp
-    together = f.arrivals_together(running, i.output_len, i.arrivals, gathered_tokens(i))
+    arriving = f.arrivals_together(running, i.output_len, i.arrivals, gathered_tokens(i))
     prompts = prompts_together(i, running, i.output_len)
     reading = prefill_pass(i, d, prompts)
     # Stages read different prompts at once.
     prefill = reading.time / (prompts * i.pp_size)
     prefills = running * prefill
-    most = f.prompts_per_pass(budget, new, running)
-    first_wave = f.burst_prefill_time(prefill, running, most)
+    prompts_at_first = f.prompts_per_pass(budget, fresh, running)
+    first_wave = f.burst_prefill_time(prefill, running, prompts_at_first)
     # Requests for one token never decode: each one waits until all others are prefilled.
     later_waves = where(
-        i.output_len > 1, f.burst_prefill_time(prefill, together, prompts), prefills
+        i.output_len > 1, f.burst_prefill_time(prefill, arriving, prompts), prefills
     )
-    read = f.mean_over_waves(first_wave, later_waves, i.waves)
+    prefill_wait = f.mean_over_waves(first_wave, later_waves, i.waves)
     # The first wave also waits for kernels that its first full pass has to compile.
-    compiling = when(running * new >= budget, c.compile_time)
+    compiling = when(running * fresh >= budget, c.compile_time)
     compiled = f.mean_over_waves(compiling, zero_like(compiling), i.waves)
 
     # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     decodes = maximum(i.output_len - 1, 0)
-    passes = running * maximum(1 / prompts, new / budget)
+    passes = running * maximum(1 / prompts, fresh / budget)
     others = 1 - 1 / running
     # That work is part of the chunk, so that it is no more than the chunk takes.
-    common = minimum(step.shared, prefills / passes)
-    saved = others * c.mixing * f.shared_pass_time(common, passes, decodes / i.accepted)
-    unmoved = others * c.mixing * minimum(passes, decodes / i.accepted) * step.shared_traffic
+    common_work = minimum(step.shared, prefills / passes)
+    saved = others * c.mixing * f.shared_pass_time(common_work, passes, decodes / i.accepted)
+    saved_traffic = others * c.mixing * minimum(passes, decodes / i.accepted) * step.shared_traffic
     # Between two tokens it saves no more than the prefill of other prompts takes there, so that no
     # token is faster than a decode step. The rest shortens the time to first token.
-    saved_at_first = maximum(saved - maximum(prefills - read, zero_like(saved)), zero_like(saved))
+    saved_at_first = maximum(
+        saved - maximum(prefills - prefill_wait, zero_like(saved)), zero_like(saved)
+    )
     # What is read again delays all decodes, as prompts do.
-    again = where(i.output_len > 1, prefills * batch.charged / new, zero_like(prefill))
+    again = where(i.output_len > 1, prefills * batch.charged / fresh, zero_like(prefill))
 
     # Requests wait for whole steps, which yield several tokens each with drafts.
     steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, running, i.output_len)
@@ -187,14 +189,14 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
     waited = admission / decode
     interference = where(
         i.output_len > 1,
-        f.interference_time(prefill, running, read, i.output_len, waited)
+        f.interference_time(prefill, running, prefill_wait, i.output_len, waited)
         - (saved - saved_at_first) / (maximum(decodes, 1) + waited),
         zero_like(prefill),
     )
     itl = decode + interference + again / maximum(decodes, 1)
 
-    # The time of a request outside decode steps
-    # The last stage processes a prompt after all others.
+    # The rest of a request's time is outside decode steps. The last stage processes a prompt after
+    # all others.
     filling = (1 - 1 / i.pp_size) * alone.time
     outside = admission + prefills + again - saved + filling + c.request_overhead
     loading = zero_like(outside)
@@ -207,10 +209,10 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
     cycle = decodes * decode + outside
     wait = f.place_wait(i.batch_size, running, cycle, i.waves)
     between = waited * interference
-    reached = admission + between + read - saved_at_first + wait + filling
+    first_token = admission + between + prefill_wait - saved_at_first + wait + filling
 
     decode_steps = decodes / i.accepted
-    reads = (1 + batch.charged / new) * running / prompts
+    reads = (1 + batch.charged / fresh) * running / prompts
     return ClosedLoop(
         batch=batch,
         alone=alone,
@@ -219,7 +221,7 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
         prompts=prompts,
         prefill=prefill,
         loading=loading,
-        ttft=reached + c.request_overhead + loading + compiled,
+        ttft=first_token + c.request_overhead + loading + compiled,
         itl=itl,
         request_rate=f.continuous_batching_rate(running, i.output_len, decode, outside),
         energy=batch_power(
@@ -227,7 +229,7 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
             running,
             mean_context,
             cycle,
-            decode_steps * step.traffic + reads * reading.traffic - unmoved,
+            decode_steps * step.traffic + reads * reading.traffic - saved_traffic,
             decode_steps * step.padding + reads * reading.padding,
             batch.charged,
         ),
