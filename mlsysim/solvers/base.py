@@ -17,13 +17,15 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from mlsysim.core.derivation import Derivation
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.inputs import Inputs
+from mlsysim.core.numeric import Value
 from mlsysim.core.recording import watching
 from mlsysim.core.result import Result
+from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import dress
 from mlsysim.solvers.arguments import Argument, Number, Switch, is_axis
 from mlsysim.solvers.signatures import arguments_of, composed, given_to
 
-__all__ = ["Model", "Rule", "Solver", "check_one_model"]
+__all__ = ["Model", "Rule", "Solver", "check_one_model", "within_context"]
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 R = TypeVar("R", bound=Result)
@@ -213,3 +215,25 @@ def check_one_model(inputs: Inputs) -> None:
             "replaces its constants: leave one of the two out",
             argument="calibration",
         )
+
+
+def within_context(tokens: Callable[[Any], Value], what: str) -> Rule[Any]:
+    """Return the rule that a sequence fits into the positions of the model.
+
+    `tokens` counts those of the longest sequence, and `what` names the arguments that decide them.
+    """
+
+    def holds(i: Any) -> Value:
+        if not isinstance(i.model, TransformerModel):
+            return True
+        return tokens(i) <= i.model.positions
+
+    return Rule(
+        "seq_len",
+        holds,
+        lambda i: (
+            f"{what} = {tokens(i):,.0f} tokens is more than the context of {i.model.name}, "
+            f"{i.model.context:,}: shorten the sequence, or state a longer context if the model's "
+            f"positions are extended: dataclasses.replace(model, context={tokens(i):.0f})"
+        ),
+    )

@@ -27,8 +27,7 @@ from mlsysim.registry.calibration.networks import network_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for
 from mlsysim.registry.conventions import TEXTBOOK_EFFICIENCY, Efficiency
 from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
-from mlsysim.solvers.base import Model, Solver, check_one_model
-from mlsysim.solvers.context import within_context
+from mlsysim.solvers.base import Model, Solver, check_one_model, within_context
 from mlsysim.solvers.device import drawn_power, flops_share, within_peak
 from mlsysim.solvers.inference import InferenceInputs, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, Routed, head

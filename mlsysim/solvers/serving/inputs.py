@@ -29,8 +29,7 @@ from mlsysim.core.types import (
 from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Amount, Factor, Noun, Portion, PrecisionName, Stage, Whole
-from mlsysim.solvers.base import Rule
-from mlsysim.solvers.context import within_context
+from mlsysim.solvers.base import Rule, within_context
 from mlsysim.solvers.inference import InferenceInputs
 from mlsysim.solvers.signatures import defaults_of, fields_of, marked
 from mlsysim.solvers.tower import IMAGE_RULES

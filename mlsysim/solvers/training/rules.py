@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.numeric import Value, first_known, is_unknown, maximum, where
-from mlsysim.solvers.base import Rule
-from mlsysim.solvers.context import within_context
+from mlsysim.solvers.base import Rule, within_context
 from mlsysim.solvers.tower import IMAGE_RULES
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.stages import stage_layout, stated_stages, unstated_layers
