@@ -380,32 +380,6 @@ def _choose(state: Mapping[str, Any]) -> Answer:
     )
 
 
-def _status(state: Mapping[str, Any], second: bool) -> dict[str, str]:
-    if state[PREDICTION_1.id] is None:
-        return {"Interval": "–", "Goodput": "–", "Cost": "–"}
-    chosen = _plan(state) if second else Plan(state["gpus"], state["bandwidth"], state["interval"])
-    return {
-        "Interval": f"{chosen.interval:g} minutes, {chosen.bandwidth:g} GB/s",
-        "Goodput": percent(solve(chosen).goodput),
-        "Cost": millions(waste(chosen).total) if second else "–",
-    }
-
-
-def _design(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    return {"bandwidth_gb_per_s": chosen.bandwidth, "interval_minutes": chosen.interval}
-
-
-def _result(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    return {
-        "goodput": solve(chosen).goodput,
-        "cost_usd": waste(chosen).total,
-        "feasible": solve(chosen).feasible,
-        "accepted": accepted(chosen),
-    }
-
-
 _JOB = f"{MODEL.name} for {DAYS} days on DGX H100 servers. Training waits for each checkpoint."
 INTERVAL = Explorer(
     "checkpointing/interval",
@@ -436,7 +410,4 @@ LAB = Lab(
     explorers=(INTERVAL, PLAN),
     requirements=f"has a goodput of {percent(TARGET, 0)} or more and costs at most "
     f"{millions(BUDGET)} for lost time and storage together",
-    design=_design,
-    result=_result,
-    status=_status,
 )

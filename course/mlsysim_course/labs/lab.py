@@ -8,7 +8,7 @@ its results.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -16,12 +16,14 @@ from typing import Any, ClassVar
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim_course.controls import Choice, Controls, Estimate
-from mlsysim_course.explorers.declare import Explorer
+from mlsysim_course.explorers.declare import Answer, Explorer
 
 __all__ = ["Lab", "read_ledger"]
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
+SHOWN = 3
+"""Readings of an instrument that the status bar repeats."""
 
 State = Mapping[str, Any]
 
@@ -41,17 +43,11 @@ class Lab:
     questions : tuple of Choice or Estimate
         The questions of the page, in order. Those that lock are the predictions.
     explorers : tuple of Explorer
-        The instruments of the page. No two controls of a lab have the same name.
+        The instruments of the page, one in each act. No two of their controls have the same name.
     requirements : str
-        The requirements on the design of the last act, as the end of a sentence that begins with
-        "the current design".
-    design : Callable
-        Returns the design of the last act as plain data, from the values of all controls.
-    result : Callable
-        Returns its results as plain data; ``accepted`` says whether it meets the requirements.
-    status : Callable
-        Returns readings for the status bar, from the values of all controls and whether the last
-        act has begun.
+        The requirements on the design, which is the setting of the last instrument, as the end of a
+        sentence that begins with "the current design". The instrument tells by an alert with the
+        name ``"accepted"`` that the setting meets them.
     """
 
     name: str
@@ -60,11 +56,8 @@ class Lab:
     questions: tuple[Choice | Estimate, ...]
     explorers: tuple[Explorer, ...]
     requirements: str
-    design: Callable[[State], dict[str, Any]]
-    result: Callable[[State], dict[str, Any]]
-    status: Callable[[State, bool], dict[str, str]]
 
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     """Version of its ledger; another one cannot be restored."""
 
     @cached_property
@@ -139,10 +132,11 @@ class Lab:
         'wrong'
         """
         full = self.controls.complete(state)
+        ledger = self.ledger(state)
         return {
             "questions": {asked.id: _judged(asked, full[asked.id]) for asked in self.questions},
-            "status": self.status_bar(full),
-            "ledger": self.ledger(state),
+            "status": self.status_bar(full, ledger["tier"]),
+            "ledger": ledger,
         }
 
     def ledger(self, state: State) -> dict[str, Any]:
@@ -168,16 +162,17 @@ class Lab:
 
         full = self.controls.complete(state)
         open_ = self.finished(full)
+        result = self.result(full) if open_ else None
         return {
             "lab": self.name,
             "format": self.format,
             "version": __version__,
             "state": self.controls.check(state),
-            "predictions": {asked.id: _answer(asked, full) for asked in self.predictions},
-            "reflections": {asked.id: _answer(asked, full) for asked in self.reflections},
-            "design": self.design(full) if open_ else None,
-            "result": self.result(full) if open_ else None,
-            "tier": self.tier(full),
+            "predictions": {asked.id: _verdict(asked, full) for asked in self.predictions},
+            "reflections": {asked.id: _verdict(asked, full) for asked in self.reflections},
+            "design": _setting(self.explorers[-1], full) if open_ else None,
+            "result": result,
+            "tier": self.tier(full, result),
             "tier_rule": self.tier_rule,
         }
 
@@ -237,21 +232,50 @@ class Lab:
         """Return whether all predictions have been made."""
         return all(full[asked.id] is not None for asked in self.predictions)
 
-    def tier(self, full: State) -> str:
+    def result(self, full: State) -> dict[str, Any]:
+        """Return what the last instrument reads for the design, and whether it is accepted."""
+        try:
+            answer = _answer(self.explorers[-1], full)
+        except ConfigError as error:
+            return {"accepted": False, "refused": error.message, "readings": {}}
+        return {
+            "accepted": any(alert.name == "accepted" for alert in answer.alerts),
+            "refused": "",
+            "readings": {item.label: item.value for item in answer.readings},
+        }
+
+    def tier(self, full: State, result: Mapping[str, Any] | None) -> str:
         """Return ``"optimal"``, ``"partial"`` or ``"developing"``, by `tier_rule`."""
         right = [asked.verdict(full[asked.id]) == "right" for asked in self.predictions]
-        done = [*right, self.finished(full) and bool(self.result(full)["accepted"])]
+        done = [*right, result is not None and result["accepted"]]
         return "optimal" if all(done) else "partial" if any(done) else "developing"
 
-    def status_bar(self, full: State) -> list[dict[str, str]]:
+    def status_bar(self, full: State, tier: str) -> list[dict[str, str]]:
         """Return the items of the status bar, each a label and a value."""
         second = self.finished(full)
-        items = {"Lab": self.title, "Act": "II" if second else "I", **self.status(full, second)}
+        items = {"Lab": self.title, "Act": "II" if second else "I"}
+        if full[self.predictions[0].id] is not None:
+            items |= _first_readings(self.explorers[second], full)
         for number, asked in zip(("I", "II"), self.predictions, strict=True):
-            verdict = asked.verdict(full[asked.id])
-            items[f"Prediction {number}"] = verdict or "open"
-        items["Tier"] = self.tier(full)
+            items[f"Prediction {number}"] = asked.verdict(full[asked.id]) or "open"
+        items["Tier"] = tier
         return [{"label": label, "value": value} for label, value in items.items()]
+
+
+def _setting(explorer: Explorer, full: State) -> dict[str, Any]:
+    return {control.id: full[control.id] for control in explorer.controls}
+
+
+def _answer(explorer: Explorer, full: State) -> Answer:
+    return explorer.solve(_setting(explorer, full))
+
+
+def _first_readings(explorer: Explorer, full: State) -> dict[str, str]:
+    try:
+        answer = _answer(explorer, full)
+    except ConfigError:
+        return {"Setting": "impossible"}
+    return {item.label: item.text for item in answer.readings[:SHOWN]}
 
 
 def _declared(asked: Choice | Estimate) -> dict[str, Any]:
@@ -275,7 +299,7 @@ def _judged(asked: Choice | Estimate, answer: Any) -> dict[str, Any]:
     return judged | {"reply": asked.reply(answer) if asked.reply else ""}
 
 
-def _answer(asked: Choice | Estimate, full: State) -> dict[str, Any]:
+def _verdict(asked: Choice | Estimate, full: State) -> dict[str, Any]:
     answer = full[asked.id]
     return {"answer": answer, "verdict": asked.verdict(answer)}
 

@@ -621,51 +621,6 @@ def _split(state: Mapping[str, Any]) -> Answer:
     )
 
 
-def _status(state: Mapping[str, Any], second: bool) -> dict[str, str]:
-    if state[PREDICTION_1.id] is None:
-        return {"Configuration": "–", "MFU": "–", "Memory": "–"}
-    if second:
-        design = _design(state)
-        result = outcome(design).result
-        sizes = f"TP {design.tp} × PP {design.pp}"
-        if result is None:
-            return {"Configuration": f"{sizes}: invalid", "MFU": "–", "Memory": "–"}
-        sizes = f"{sizes} × DP {result.dp_size:,}"
-    else:
-        result = step(_run(state))
-        sizes = f"{result.dp_size:,} GPUs, DP {result.dp_size:,}"
-    runs = result.feasible or not second
-    return {
-        "Configuration": sizes,
-        "MFU": percent(result.mfu) if runs else "does not run",
-        "Memory": gigabytes(result.memory) + ("" if result.fits_memory else ", too much"),
-    }
-
-
-def _recorded_design(state: Mapping[str, Any]) -> dict[str, Any]:
-    tried = outcome(_design(state))
-    return {
-        "tp": tried.design.tp,
-        "pp": tried.design.pp,
-        "dp": None if tried.result is None else tried.result.dp_size,
-        "microbatches": tried.design.microbatches,
-        "zero": int(tried.design.sharded),
-    }
-
-
-def _recorded_result(state: Mapping[str, Any]) -> dict[str, Any]:
-    tried = outcome(_design(state))
-    result = tried.result
-    return {
-        "mfu": None if result is None else result.mfu,
-        "memory_gb": None if result is None else result.memory.to("GB").magnitude,
-        "bubble": None if result is None else result.bubble_fraction,
-        "feasible": result is not None and result.feasible,
-        "failures": list(tried.failures),
-        "accepted": tried.accepted,
-    }
-
-
 def _bandwidth(name: str, row: NetworkFabric) -> str:
     hypothetical = " (hypothetical)" if name == "nvlink4" else ""
     return f"{row.name}: {row.bandwidth.to('GB/s').magnitude:g} GB/s{hypothetical}"
@@ -729,7 +684,4 @@ LAB = Lab(
     explorers=(SCALING, SPLIT),
     requirements="runs, keeps tensor parallelism within a server, idles for at most "
     f"{percent(BUBBLE_CEILING, 0)} of its time and reaches an MFU of {percent(TARGET_MFU, 0)}",
-    design=_recorded_design,
-    result=_recorded_result,
-    status=_status,
 )

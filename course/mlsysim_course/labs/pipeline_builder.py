@@ -400,47 +400,6 @@ def _build(state: Mapping[str, Any]) -> Answer:
     )
 
 
-def _status(state: Mapping[str, Any], second: bool) -> dict[str, str]:
-    names = ("Pipeline", "Idle", "MFU")
-    if state[PREDICTION_1.id] is None:
-        return dict.fromkeys(names, "–")
-    if not second:
-        chosen = Line(state["stages"], state["schedule"], state["microbatches"])
-        share = idle(chosen)
-        sizes = f"{chosen.stages} stages, {chosen.microbatches} microbatches"
-        shown = (sizes, "invalid" if share is None else percent(share), "–")
-        return dict(zip(names, shown, strict=True))
-    design = _plan(state)
-    result = solve(design)
-    sizes = f"{design.stages} stages, {design.microbatches} microbatches"
-    if isinstance(result, str):
-        return dict(zip(names, (f"{sizes}: invalid", "–", "–"), strict=True))
-    mfu = percent(result.mfu) if result.feasible else "does not run"
-    return dict(zip(names, (sizes, percent(result.bubble_fraction), mfu), strict=True))
-
-
-def _design(state: Mapping[str, Any]) -> dict[str, Any]:
-    design = _plan(state)
-    return {
-        "stages": design.stages,
-        "schedule": design.schedule,
-        "microbatches": design.microbatches,
-    }
-
-
-def _result(state: Mapping[str, Any]) -> dict[str, Any]:
-    design = _plan(state)
-    solved = solve(design)
-    result = None if isinstance(solved, str) else solved
-    return {
-        "mfu": None if result is None else result.mfu,
-        "memory_gb": None if result is None else result.memory.to("GB").magnitude,
-        "bubble": None if result is None else result.bubble_fraction,
-        "feasible": result is not None and result.feasible,
-        "accepted": accepted(design),
-    }
-
-
 SCHEDULE = Explorer(
     "pipeline_builder/schedule",
     "The explorer",
@@ -476,7 +435,4 @@ LAB = Lab(
     questions=(PREDICTION_1, REFLECTION_1, PREDICTION_2, REFLECTION_2),
     explorers=(SCHEDULE, PLAN),
     requirements=f"fits in memory with whole sequences and reaches an MFU of {percent(TARGET, 0)}",
-    design=_design,
-    result=_result,
-    status=_status,
 )

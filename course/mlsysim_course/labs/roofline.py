@@ -440,34 +440,6 @@ def _choose(state: Mapping[str, Any]) -> Answer:
     )
 
 
-def _status(state: Mapping[str, Any], second: bool) -> dict[str, str]:
-    if state[PREDICTION_1.id] is None:
-        return {"Setup": "–", "Limit": "–", "Tokens per second": "–"}
-    chosen = _plan(state) if second else _setup(state)
-    return {
-        "Setup": f"{chosen.offer.accelerator.name}, {chosen.precision}, batch {chosen.batch}",
-        "Limit": solve(chosen).bottleneck,
-        "Tokens per second": f"{tokens(chosen):,.0f}",
-    }
-
-
-def _design(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    return {"device": chosen.device, "precision": chosen.precision, "batch": chosen.batch}
-
-
-def _result(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    return {
-        "tokens_per_second": tokens(chosen),
-        "token_ms": milliseconds(chosen),
-        "devices": devices(chosen),
-        "usd_per_hour": dollars_per_hour(chosen),
-        "feasible": solve(chosen).feasible,
-        "accepted": accepted(chosen),
-    }
-
-
 _NAMES = {key: offer.accelerator.name for key, offer in DEVICES.items()}
 _JOB = (
     "One pass generates one token per sequence. Arithmetic reaches half of its peak, memory its "
@@ -504,7 +476,4 @@ LAB = Lab(
     explorers=(RIDGE, PLAN),
     requirements=f"gives {RATE:,} tokens per second with at most {LONGEST_MS} ms between two "
     f"tokens of a user, for at most ${BUDGET:g} per hour",
-    design=_design,
-    result=_result,
-    status=_status,
 )

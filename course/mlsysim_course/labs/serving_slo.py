@@ -553,41 +553,6 @@ def _choose(state: Mapping[str, Any]) -> Answer:
     )
 
 
-def _status(state: Mapping[str, Any], second: bool) -> dict[str, str]:
-    names = ("Service", "TTFT, p99", "TPOT, p99")
-    if state[PREDICTION_1.id] is None:
-        return dict.fromkeys(names, "–")
-    chosen = _plan(state) if second else _first(state)
-    sizes = f"{chosen.gpus} GPUs, {chosen.rate} requests/s"
-    if not possible(chosen):
-        return dict(zip(names, (sizes, "–", "–"), strict=True))
-    times = solve(chosen)
-    return dict(zip(names, (sizes, span(times.ttft_p99), span(times.tpot_p99)), strict=True))
-
-
-def _design(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    return {
-        "gpus": chosen.gpus,
-        "prompt_gpus": chosen.prompt_gpus,
-        "precision": chosen.precision,
-        "token_budget": chosen.token_budget,
-    }
-
-
-def _result(state: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = _plan(state)
-    times = solve(chosen) if possible(chosen) else None
-    stable = times is not None and times.stable
-    return {
-        "ttft_p99_ms": 1e3 * times.ttft_p99 if times is not None and stable else None,
-        "tpot_p99_ms": 1e3 * times.tpot_p99 if times is not None and stable else None,
-        "rent_usd": rent(chosen),
-        "feasible": stable,
-        "accepted": accepted(chosen),
-    }
-
-
 _JOB = (
     f"{MODEL.name} on H100 GPUs with the constants of vLLM. Prompts of {PROMPT:,} tokens and "
     f"answers of {OUTPUT} on average; the standard deviations equal the means."
@@ -644,7 +609,4 @@ LAB = Lab(
     explorers=(TRAFFIC, PLAN),
     requirements=f"keeps the p99 of TTFT within {span(STRICT.ttft)} and that of TPOT within "
     f"{span(STRICT.tpot)} for at most {dollars(BUDGET)} a month",
-    design=_design,
-    result=_result,
-    status=_status,
 )
