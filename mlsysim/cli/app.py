@@ -8,8 +8,8 @@ command was interrupted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -138,9 +138,7 @@ def validate(
     """
     _check_output(file, output)
     report = validation.validate(file, kind=kind, calibration=calibration)
-    if output is not None:
-        with _writing():
-            report.to_csv(output)
+    _write(report.to_csv, output)
     show(form, report)
 
 
@@ -178,15 +176,16 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
     _check_output(file, output)
     name = Path(file if output is None else output).stem
     calibration = mlsysim.calibrate(file, base=base, name=name)
-    if output is not None:
-        with _writing():
-            calibration.save(output)
+    _write(calibration.save, output)
     show(form, calibration)
 
 
 def _check_output(file: str, output: str | None) -> None:
     """Reject to overwrite the measurements."""
-    if output is not None and _same_file(file, output):
+    same = False
+    with suppress(OSError, ValueError):  # a path that does not exist, or that cannot be read
+        same = output is not None and Path(file).samefile(output)
+    if same:
         raise ConfigError(
             f"--output {shown(output)} is the file of measurements, and the report would "
             "replace it: name another file",
@@ -194,11 +193,11 @@ def _check_output(file: str, output: str | None) -> None:
         )
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
-    """Exit with a separate code if a file cannot be written."""
+def _write(write: Callable[[str], object], output: str | None) -> None:
+    """Write a file, if one is named; if it cannot be written, the command exits with a code."""
     try:
-        yield
+        if output is not None:
+            write(output)
     except ConfigError as fault:
         raise NotWritten(fault.message) from fault
 
@@ -207,12 +206,6 @@ def _writing() -> Iterator[None]:
 def schema() -> None:
     """Print the JSON Schema of configurations, for editors."""
     print_json(SimulationConfig.json_schema())
-
-
-def _same_file(one: str, other: str) -> bool:
-    with suppress(OSError, ValueError):  # one that does not exist, or that cannot be read
-        return Path(one).samefile(other)
-    return False
 
 
 def _scenario(file: str) -> Scenario:

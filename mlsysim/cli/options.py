@@ -423,8 +423,7 @@ def choices(kind: Argument) -> list[str]:
     return []
 
 
-def answer_fields(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--field` to a command, to choose columns."""
-    return click.option(
-        "--field", "fields", multiple=True, help="A column to show; may be repeated."
-    )(function)
+answer_fields = click.option(
+    "--field", "fields", multiple=True, help="A column to show; may be repeated."
+)
+"""Adds the option `--field` to a command, to choose columns."""
