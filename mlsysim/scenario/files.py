@@ -1,8 +1,9 @@
 """Files of plain data in YAML or JSON, and the line of each value.
 
-The readers of YAML and JSON share the rules below. A plain scalar is `null`, `true`, `false`, a
-JSON number, or text. Nothing else is interpreted: `yes`, `0o17` and `1:30` are text. Tags, anchors,
-aliases and merge keys are rejected, so that a file means exactly what it appears to mean.
+YAML, JSON and Python data become the same events, which one reader turns into a document. A plain
+scalar is `null`, `true`, `false`, a JSON number, or text. Nothing else is interpreted: `yes`,
+`0o17` and `1:30` are text. Tags, anchors, aliases and merge keys are rejected, so that a file means
+exactly what it appears to mean.
 
 A schema is a JSON Schema with two further keywords: ``reads`` is a function that makes a value of
 plain data, and ``faults`` are the messages for keywords of the schema.
@@ -128,7 +129,6 @@ class Document:
     faults: list[Fault] = field(default_factory=list)
     spoiled: set[KeyPath] = field(default_factory=set)
     """Key paths that already have a fault, so that their values are invalid."""
-    values: int = 0
 
     def fault(self, path: KeyPath, message: str, line: int | None = None) -> None:
         """Record a fault, unless the same place already has one."""
@@ -187,37 +187,6 @@ class Document:
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
         return None
-
-    def enter(self, path: KeyPath, line: int | None) -> None:
-        """Count a value that is about to be read, and reject documents that are far too large."""
-        if line is not None:
-            self.lines.setdefault(path, line)
-        self.values += 1
-        if self.values > MAX_VALUES:
-            raise self.stop(f"more than {MAX_VALUES} values: configurations have fewer", line)
-        if len(path) > MAX_DEPTH:
-            raise self.stop(f"nested deeper than {MAX_DEPTH} levels", line)
-
-    def add(
-        self, mapping: dict[str, Any], key: Any, path: KeyPath, line: int | None
-    ) -> KeyPath | None:
-        """Return the path of a mapping's next key; `None` if the key is invalid."""
-        if not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
-            shown = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
-            self.also((*path, "?"), f"the key {shown} is not a name", line)
-            return None
-        if key in mapping:
-            self.fault((*path, key), "the key occurs twice: remove one of them", line)
-            return None
-        return (*path, key)
-
-    def text(self, value: str, path: KeyPath) -> str:
-        """Return text that can be printed."""
-        if UNPRINTABLE.search(value):
-            self.fault(path, "the text contains characters that cannot be printed")
-        elif len(value) > _MAX_TEXT:
-            self.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")
-        return value
 
 
 def scalar_of(written: str) -> Any:
@@ -369,84 +338,41 @@ def kind_of(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a group of keys"
 
 
-def document_of(data: Any) -> Document:
-    """Apply the same rules to Python data."""
-    document = Document()
-    document.data = _copied(data, (), document)
-    return document
-
-
-def _copied(value: Any, path: KeyPath, document: Document) -> Any:
-    document.enter(path, None)
-    if isinstance(value, str):
-        return document.text(value, path)
-    if value is None or isinstance(value, bool):
-        return value
-    if type(value) in (int, float):
-        # In this order, because an integer may be too large for a float.
-        if abs(value) > MAX_NUMBER or math.isnan(value):
-            document.fault(path, f"the number is not finite, or beyond {MAX_NUMBER:g}")
-        return value
-    if isinstance(value, Mapping):
-        copy: dict[str, Any] = {}
-        for key, item in value.items():
-            inner = document.add(copy, key, path, None)
-            if inner is not None:
-                copy[key] = _copied(item, inner, document)
-        return copy
-    if isinstance(value, (list, tuple)):
-        return [_copied(item, (*path, index), document) for index, item in enumerate(value)]
-    kind = type(value).__name__
-    document.fault(path, f'a {kind} is not plain data: write names, numbers, and text as "200 ms"')
-    return None
-
-
-_MARKERS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
-# Errors that PyYAML raises on malformed text: its own, and others when it converts numbers.
-_MALFORMED = (yaml.YAMLError, ValueError, OverflowError, RecursionError)
-
-
-def _read_yaml(text: str, file: str) -> Document:
-    document = Document(file=file)
-    try:
-        _Reader(document, yaml.parse(text, Loader=yaml.SafeLoader)).read()
-    except ConfigError:
-        raise
-    except yaml.MarkedYAMLError as fault:
-        mark = fault.problem_mark or fault.context_mark
-        reason = " ".join(part for part in (fault.context, fault.problem) if part)
-        raise document.stop(f"not valid YAML: {reason}", mark.line + 1 if mark else None) from None
-    except _MALFORMED as fault:
-        reason = " ".join(str(fault).split())[:200]
-        raise document.stop(f"not valid YAML: {reason}") from None
-    return document
-
-
 class _Reader:
-    """Reads the events of PyYAML's parser."""
+    """Turns the events of PyYAML's parser into a document."""
 
-    def __init__(self, document: Document, events: Iterator[yaml.Event]) -> None:
-        self._document = document
+    def __init__(self, events: Iterator[yaml.Event], file: str = "") -> None:
+        self.document = Document(file=file)
         self._events = events
+        self._values = 0
 
-    def read(self) -> None:
+    def read(self) -> Document:
+        """Read all events."""
         documents = 0
         for event in self._events:
             line = _line(event)
             if isinstance(event, yaml.DocumentStartEvent):
                 if event.version or event.tags:
-                    self._document.fault((), "directives (%YAML, %TAG) are not allowed", line)
+                    self.document.fault((), "directives (%YAML, %TAG) are not allowed", line)
                 continue
             if isinstance(event, _MARKERS):
                 continue
             if documents:
-                raise self._document.stop("a second document begins here: keep one per file", line)
+                raise self.document.stop("a second document begins here: keep one per file", line)
             documents += 1
-            self._document.data = self._value(event, ())
+            self.document.data = self._value(event, ())
+        return self.document
 
     def _value(self, event: yaml.Event, path: KeyPath) -> Any:
         line = _line(event)
-        self._document.enter(path, line)
+        if line is not None:
+            self.document.lines.setdefault(path, line)
+        self._values += 1
+        if self._values > MAX_VALUES:
+            text = f"more than {MAX_VALUES} values: configurations have fewer"
+            raise self.document.stop(text, line)
+        if len(path) > MAX_DEPTH:
+            raise self.document.stop(f"nested deeper than {MAX_DEPTH} levels", line)
         self._refuse_references(event, path, line)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
@@ -465,70 +391,133 @@ class _Reader:
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for event in self._items():
+            key = self._key(event, mapping, path)
             line = _line(event)
-            inner = self._key(event, mapping, path, line)
-            value = self._value(next(self._events), inner or (*path, "?"))
-            if inner is not None:
-                self._document.lines[inner] = line
-                mapping[str(inner[-1])] = value
+            if key is not None and line is not None:
+                self.document.lines[(*path, key)] = line
+            value = self._value(next(self._events), (*path, "?" if key is None else key))
+            if key is not None:
+                mapping[key] = value
         return mapping
 
-    def _key(
-        self, event: yaml.Event, mapping: dict[str, Any], path: KeyPath, line: int
-    ) -> KeyPath | None:
-        self._refuse_references(event, (*path, "?"), line)
+    def _key(self, event: yaml.Event, mapping: dict[str, Any], path: KeyPath) -> str | None:
+        """Return the next key of a mapping; `None` if it is invalid."""
+        line, unknown = _line(event), (*path, "?")
+        self._refuse_references(event, unknown, line)
         if not isinstance(event, yaml.ScalarEvent):
             if isinstance(event, yaml.CollectionStartEvent):
-                self._value(event, (*path, "?"))
-            self._document.also((*path, "?"), "a key must be a plain name", line)
+                self._value(event, unknown)
+            self.document.also(unknown, "a key must be a plain name", line)
             return None
-        if event.value == "<<" and event.style is None:
-            self._document.fault((*path, "<<"), "merge keys are not allowed: write it out", line)
-            return None
-        return self._document.add(mapping, event.value, path, line)
+        key: Any = event.value
+        if key == "<<" and event.style is None:
+            self.document.fault((*path, "<<"), "merge keys are not allowed: write it out", line)
+        elif not isinstance(key, str) or not key or len(key) > 100 or UNPRINTABLE.search(key):
+            text = repr(key) if len(repr(key)) < 100 else f"{repr(key)[:60]}..."
+            self.document.also(unknown, f"the key {text} is not a name", line)
+        elif key in mapping:
+            self.document.fault((*path, key), "the key occurs twice: remove one of them", line)
+        else:
+            return key
+        return None
 
     def _scalar(self, event: yaml.ScalarEvent, path: KeyPath) -> Any:
-        value = event.value
-        if event.style is None:
-            try:
+        value: Any = event.value
+        try:
+            if event.style is None and isinstance(value, str):
                 value = scalar_of(value)
-            except ConfigError as fault:
-                self._document.fault(path, fault.message)
-                return None
-        return self._document.text(value, path) if isinstance(value, str) else value
+        except ConfigError as fault:
+            self.document.fault(path, fault.message)
+            return None
+        if isinstance(value, str):
+            if UNPRINTABLE.search(value):
+                self.document.fault(path, "the text contains characters that cannot be printed")
+            elif len(value) > _MAX_TEXT:
+                self.document.fault(path, f"the text is longer than {_MAX_TEXT:,} characters")
+        elif type(value) in (int, float):
+            # In this order, because an integer may be too large for a float.
+            if abs(value) > MAX_NUMBER or math.isnan(value):
+                text = f"the number is not finite, or beyond {MAX_NUMBER:g}"
+                self.document.fault(path, text)
+        elif value is not None and not isinstance(value, bool):
+            text = f"a {type(value).__name__} is not plain data"
+            self.document.fault(path, f'{text}: write names, numbers, and text as "200 ms"')
+            return None
+        return value
 
-    def _refuse_references(self, event: yaml.Event, path: KeyPath, line: int) -> None:
+    def _refuse_references(self, event: yaml.Event, path: KeyPath, line: int | None) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._document.fault(path, f"the alias *{event.anchor:.40} is not allowed", line)
+            self.document.fault(path, f"the alias *{event.anchor:.40} is not allowed", line)
         elif getattr(event, "anchor", None):
             anchor = event.anchor  # type: ignore[attr-defined]
-            self._document.fault(path, f"the anchor &{anchor:.40} is not allowed", line)
+            self.document.fault(path, f"the anchor &{anchor:.40} is not allowed", line)
         if getattr(event, "tag", None):
             tag = event.tag  # type: ignore[attr-defined]
-            self._document.fault(path, f"the tag {tag:.40} is not allowed", line)
+            self.document.fault(path, f"the tag {tag:.40} is not allowed", line)
 
 
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
+def _line(event: yaml.Event) -> int | None:
+    return event.start_mark.line + 1 if event.start_mark else None
+
+
+def document_of(data: Any) -> Document:
+    """Apply the same rules to Python data."""
+    return _Reader(_events_of_data(data)).read()
+
+
+def _events_of_data(value: Any) -> Iterator[yaml.Event]:
+    if isinstance(value, Mapping):
+        yield yaml.MappingStartEvent(None, None, True)
+        for key, item in value.items():
+            yield yaml.ScalarEvent(None, None, (False, True), key, style='"')
+            yield from _events_of_data(item)
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, (list, tuple)):
+        yield yaml.SequenceStartEvent(None, None, True)
+        for item in value:
+            yield from _events_of_data(item)
+        yield yaml.SequenceEndEvent()
+    else:
+        style = '"' if isinstance(value, str) else None
+        yield yaml.ScalarEvent(None, None, (True, False), value, style=style)
+
+
+_MARKERS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
+# Errors that PyYAML raises on malformed text: its own, and others when it converts numbers.
+_MALFORMED = (yaml.YAMLError, ValueError, OverflowError, RecursionError)
+
+
+def _read_yaml(text: str, file: str) -> Document:
+    reader = _Reader(yaml.parse(text, Loader=yaml.SafeLoader), file)
+    try:
+        return reader.read()
+    except ConfigError:
+        raise
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        reason = " ".join(part for part in (fault.context, fault.problem) if part)
+        line = mark.line + 1 if mark else None
+    except _MALFORMED as fault:
+        line, reason = None, " ".join(str(fault).split())[:200]
+    raise reader.document.stop(f"not valid YAML: {reason}", line)
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 def _read_json(text: str, file: str) -> Document:
-    document = Document(file=file)
+    reader = _Reader(_events_of_json(text), file)
     try:
         # Numbers stay text here; they are read below by the same rules as in YAML.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except json.JSONDecodeError as fault:
-        raise document.stop(f"not valid JSON: {fault.msg}", fault.lineno) from None
+        raise reader.document.stop(f"not valid JSON: {fault.msg}", fault.lineno) from None
     except RecursionError:
-        raise document.stop("nested too deeply") from None
-    _Reader(document, _events_of(text)).read()
-    return document
+        raise reader.document.stop("nested too deeply") from None
+    return reader.read()
 
 
-def _events_of(text: str) -> Iterator[yaml.Event]:
+def _events_of_json(text: str) -> Iterator[yaml.Event]:
     """Yield valid JSON as the events of PyYAML's parser."""
     line, end = 0, 0
     for match in _TOKEN.finditer(text):

@@ -12,7 +12,6 @@ from mlsysim import (
     Hardware,
     Models,
     OpenLoopSolver,
-    ServingCalibrations,
     ServingSolver,
     compare,
 )
@@ -61,13 +60,6 @@ def test_a_closed_loop_takes_its_load_from_the_file(file):
     assert "batch_size = 16, waves = 10, seq_len = 1024" in found["notes"][0]
 
 
-def test_another_number_of_clients_is_mentioned(file):
-    done = call("compare", file, *MACHINE, "--batch-size", 32)
-    assert done.exit_code == 0, done.output
-    assert "The file has batch_size = 16, and the prediction 32" in done.output
-    assert str(compare(clients(32), file)) in done.output
-
-
 def test_an_open_loop_prediction_of_a_closed_loop_is_refused(file):
     done = call("compare", file, *MACHINE, "--arrival-rate", 10)
     assert done.exit_code == 2
@@ -113,16 +105,3 @@ def test_arguments_in_a_file(file, tmp_path):
     found = data("compare", file, "--file", settings)
     expected = compare(clients(16, waves=10, kv_precision="fp8"), file)
     assert [row["predicted"] for row in found["table"]] == list(expected.table["predicted"])
-
-
-def test_constants_of_the_engine_in_the_file(tmp_path):
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(RUN | {"backend": "vllm"}), encoding="utf-8")
-    found = data("compare", path, *MACHINE)
-    expected = clients(16, waves=10, calibration=ServingCalibrations.Hopper_vLLM)
-    assert found["calibration"] == expected.calibration
-    assert [row["predicted"] for row in found["table"]] == list(
-        compare(expected, path).table["predicted"]
-    )
-    usual = data("compare", path, *MACHINE, "--calibration", "Hopper_TensorRT")
-    assert usual["calibration"] == clients(16).calibration

@@ -220,10 +220,9 @@ def test_what_no_run_told_is_an_estimate(ours):
 
 def test_the_report_names_everything(ours):
     text = str(ours)
-    for word in ("first", "12", "=no time", *ours.unidentified, ours.base_software):
-        assert word in text or word in ("first", "12")
-    table = ours.table()
-    assert len(table) == len(ours.factors)
+    for word in ("=no time", *ours.unidentified, ours.base_software):
+        assert word in text
+    assert len(ours.table()) == len(ours.factors)
 
 
 DAMAGED = {

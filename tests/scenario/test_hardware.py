@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from click.testing import CliRunner
 
 from mlsysim import Q_, Accelerator, ConfigError, Node, SimulationConfig, Systems, load_hardware
-from mlsysim.cli.app import app
+from tests.cli.calls import call, data
 
 CARD = """
 name: Workshop card
@@ -35,12 +32,6 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "card.yaml").write_text(CARD)
     (tmp_path / "box.yaml").write_text(BOX)
     return tmp_path
-
-
-def answer_of(*words):
-    result = CliRunner().invoke(app, [*words, "--json"])
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 def test_a_file_has_the_fields_of_a_device_or_a_server():
@@ -94,17 +85,17 @@ def test_a_fault_is_refused_with_its_file_and_line(files, old, new, line):
 
 
 def test_commands_take_files_as_hardware():
-    step = answer_of(
+    step = data(
         *("solve", "inference", "--model", "Llama3_8B", "--hardware", "card.yaml"),
         *("--set", "seq_len=1", "--set", "precision=bf16"),
     )
     assert step["result"]["memory_time"]["value"] > 2 * 8.0 / 0.9
-    plan = answer_of(
+    plan = data(
         *("serve-plan", "--model", "Llama3_8B", "--node", "box.yaml", "--arrival-rate", "1"),
         *("--ttft-p99", "5 s", "--confidence", "null"),
     )
     assert plan["servers"] == {"Workshop box": 1}
-    training = answer_of(
+    training = data(
         *("advise", "--model", "Llama3_8B", "--node", "box.yaml", "--count", "2"),
         *("--fabric", "Ethernet_100G", "--lora-rank", "8", "--batch-size", "16"),
         *("--seq-len", "1024", "--precision", "bf16"),
@@ -116,21 +107,19 @@ def test_commands_take_files_as_hardware():
 def test_a_part_of_a_server_trains_and_serves():
     """LoRA of a model of 32B on two of the eight cards of a server."""
     words = ("--model", "Qwen3_32B", "--node", "L40S_Server:2", "--precision", "bf16")
-    found = answer_of(
-        "advise", *words, "--lora-rank", "16", "--batch-size", "16", "--seq-len", "2048"
-    )
+    found = data("advise", *words, "--lora-rank", "16", "--batch-size", "16", "--seq-len", "2048")
     sizes = found["configuration"]
     assert sizes["tp_size"] * sizes["pp_size"] * sizes["cp_size"] <= 2
     assert sizes["recompute"] == "full"
-    served = answer_of("serve-plan", *words, "--arrival-rate", "0.1", "--ttft-p99", "30 s")
+    served = data("serve-plan", *words, "--arrival-rate", "0.1", "--ttft-p99", "30 s")
     assert served["best"]["tp_size"] == 2
 
 
 def test_a_configuration_takes_files_and_parts():
-    data = {"name": "own", "task": "serving", "model": "Llama3_8B"}
-    data["arguments"] = {"seq_len": 1024, "precision": "bf16"}
+    given = {"name": "own", "task": "serving", "model": "Llama3_8B"}
+    given["arguments"] = {"seq_len": 1024, "precision": "bf16"}
     for system in ({"hardware": "card.yaml"}, {"node": "box.yaml"}, {"node": "L40S_Server:2"}):
-        scenario = SimulationConfig.from_dict({**data, "system": system}).scenario()
+        scenario = SimulationConfig.from_dict({**given, "system": system}).scenario()
         assert scenario.system.name in {
             "Workshop card",
             "Workshop box",
@@ -143,6 +132,4 @@ def test_a_configuration_takes_files_and_parts():
 )
 def test_other_hardware_and_parts_that_do_not_exist_are_refused(name):
     words = ["solve", "inference", "--model", "Llama3_8B", "--hardware", name]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert call(*words).exit_code == 2
