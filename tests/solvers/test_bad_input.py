@@ -18,7 +18,6 @@ from mlsysim import (
     DisaggregatedSolver,
     DistributedSolver,
     EconomicsSolver,
-    Fleet,
     Hardware,
     Infra,
     Models,
@@ -44,6 +43,7 @@ from mlsysim.solvers.arguments import (
     Switch,
     Whole,
 )
+from tests.networks import fleet_of
 from tools.sweep_questions import SOLVERS
 
 GOOD = {
@@ -225,102 +225,54 @@ def test_misspelt_and_missing_arguments_are_type_errors(solver):
         solver.solve(*GOOD[solver].values())
 
 
-# Arguments that are each in range and contradict each other: who is named, the numbers that
-# clash, and the way out.
+# Arguments that are each in range and contradict each other: who is named.
 
 SMALL = dataclasses.replace(Systems.Nodes.DGX_H100, accelerators_per_node=6)
 CLASHES = [
-    pytest.param(
-        {"tp_size": 3},
-        "tp_size",
-        ["3 x 4 = 12", "256 devices", "choose sizes whose product divides it"],
-        id="product does not tile the fleet",
-    ),
-    pytest.param(
-        {"tp_size": 8, "pp_size": 64},
-        "tp_size",
-        ["8 x 64 = 512", "256 devices", "choose"],
-        id="product above the fleet",
-    ),
-    pytest.param(
-        {"tp_size": 128, "pp_size": 2},
-        "tp_size",
-        ["tp_size = 128", "64 attention heads", "choose a divisor"],
-        id="more tensor-parallel ranks than heads",
-    ),
-    pytest.param(
-        {
-            "tp_size": 6,
-            "pp_size": 1,
-            "fleet": Fleet(name="Six", node=SMALL, count=2, fabric=Systems.Fabrics.InfiniBand_NDR),
-        },
-        "tp_size",
-        ["tp_size = 6", "64 attention heads", "choose a divisor"],
-        id="tensor-parallel ranks that do not divide the heads",
-    ),
-    pytest.param(
-        {"tp_size": 1, "pp_size": 128},
-        "pp_size",
-        ["128", "80 layers", "choose"],
-        id="more stages than layers",
-    ),
-    pytest.param(
-        {"pp_size": 32, "microbatch_count": 32, "virtual_stages": 4},
-        "pp_size",
-        ["32 x 4", "80 layers", "choose"],
-        id="more chunks than layers",
-    ),
-    pytest.param(
-        {"pp_size": 1, "virtual_stages": 2},
-        "virtual_stages",
-        ["virtual_stages = 2", "pp_size = 1", "raise pp_size or leave"],
-        id="chunks without a pipeline",
-    ),
-    pytest.param(
-        {"virtual_stages": 2, "microbatch_count": 15},
-        "microbatch_count",
-        ["microbatch_count = 15", "pp_size = 4", "choose a multiple"],
-        id="interleaving without whole rounds",
-    ),
+    # Sizes that do not tile the fleet of 256, or are more than it has
+    ({"tp_size": 3}, "tp_size"),
+    ({"tp_size": 8, "pp_size": 64}, "tp_size"),
+    # More ranks than the 64 heads, and ranks that do not divide them
+    ({"tp_size": 128, "pp_size": 2}, "tp_size"),
+    ({"tp_size": 6, "pp_size": 1, "fleet": fleet_of(2, SMALL)}, "tp_size"),
+    # More stages or chunks than the 80 layers
+    ({"tp_size": 1, "pp_size": 128}, "pp_size"),
+    ({"pp_size": 32, "microbatch_count": 32, "virtual_stages": 4}, "pp_size"),
+    # Chunks without a pipeline, or without whole rounds
+    ({"pp_size": 1, "virtual_stages": 2}, "virtual_stages"),
+    ({"virtual_stages": 2, "microbatch_count": 15}, "microbatch_count"),
+    # Parts of tokens
+    ({"tp_size": 1, "cp_size": 16, "seq_len": 1000}, "cp_size"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "argument", "parts"), CLASHES)
-def test_sizes_that_contradict_each_other(changes, argument, parts):
+@pytest.mark.parametrize(("changes", "argument"), CLASHES)
+def test_sizes_that_contradict_each_other(changes, argument):
     with pytest.raises(ParallelismError) as caught:
         DistributedSolver.solve(**GOOD[DistributedSolver] | changes)
     assert isinstance(caught.value, ValueError)
     assert caught.value.argument == argument
-    for part in parts:
-        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("solver", "changes", "argument", "parts"),
+    ("solver", "changes", "argument"),
     [
-        (DistributedSolver, {"precision": "int8"}, "precision", ["'int8'", "cannot train", "fp16"]),
-        (DistributedSolver, {"precision": "fp4"}, "precision", ["'fp4'", "it has", "fp16"]),
-        (SingleNodeSolver, {"precision": "fp8"}, "precision", ["'fp8'", "it has", "int8"]),
-        (
-            SingleNodeSolver,
-            {"hardware": Hardware.Coral, "precision": "fp16"},
-            "precision",
-            ["'fp16'", "it has int8"],
-        ),
-        (SingleNodeSolver, {"seq_len": 128}, "seq_len", ["128", "ResNet-50", "leave it out"]),
-        (DistributedSolver, {"model": Models.ResNet50}, "model", ["TransformerModel", "Llama3"]),
-        (SingleNodeSolver, {"hardware": Systems.Nodes.DGX_A100}, "hardware", ["Accelerator"]),
-        (ServingSolver, {"kv_precision": "fp17"}, "kv_precision", ["kv_precision = 'fp17'"]),
-        (ServingSolver, {"model": Models.BERT_Base}, "model", ["BERT-Base", "SingleNodeSolver"]),
-        (ServingSolver, {"tp_size": 2}, "tp_size", ["tp_size = 2", "1 device", "pass a node"]),
+        (DistributedSolver, {"precision": "int8"}, "precision"),
+        (DistributedSolver, {"precision": "fp4"}, "precision"),
+        (SingleNodeSolver, {"precision": "fp8"}, "precision"),
+        (SingleNodeSolver, {"hardware": Hardware.Coral, "precision": "fp16"}, "precision"),
+        (SingleNodeSolver, {"seq_len": 128}, "seq_len"),
+        (DistributedSolver, {"model": Models.ResNet50}, "model"),
+        (SingleNodeSolver, {"hardware": Systems.Nodes.DGX_A100}, "hardware"),
+        (ServingSolver, {"kv_precision": "fp17"}, "kv_precision"),
+        (ServingSolver, {"model": Models.BERT_Base}, "model"),
+        (ServingSolver, {"tp_size": 2}, "tp_size"),
     ],
 )
-def test_arguments_that_contradict_each_other(solver, changes, argument, parts):
+def test_arguments_that_contradict_each_other(solver, changes, argument):
     with pytest.raises(ConfigError) as caught:
         solver.solve(**GOOD[solver] | changes)
     assert caught.value.argument == argument
-    for part in parts:
-        assert part in str(caught.value)
 
 
 def test_a_refusal_leaves_nothing_behind():

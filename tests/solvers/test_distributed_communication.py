@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim import DistributedSolver, Models, ParallelismError, Systems
+from mlsysim import DistributedSolver, Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
 
 FLEET = Systems.Clusters.Research_256
@@ -51,11 +51,6 @@ def test_experts_are_paid_for_with_an_efficiency_too():
     assert times[8].communication_latency >= times[8].ep_communication_latency
     dense = DistributedSolver.solve(model=Models.Llama3_8B, fleet=FLEET, batch_size=256)
     assert seconds(dense.ep_communication_latency) == 0
-
-
-def test_sequences_are_shared_in_whole_tokens():
-    with pytest.raises(ParallelismError, match="does not divide the 1000 tokens"):
-        DistributedSolver.solve(**LONG | {"seq_len": 1000}, cp_size=16)
 
 
 def test_ranks_of_a_tensor_group_hold_different_experts():
