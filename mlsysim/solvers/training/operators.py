@@ -72,7 +72,6 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     def whole(per_layer: Value) -> Value:
         return count * stage.layers * per_layer
 
-    by_layer = i.zero_stage >= 2
     traffic = f.step_traffic(
         w.stage_layers,
         count,
@@ -89,9 +88,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         alone=_alone(i, w),
         compute=count * (stage.layers * layer.compute.time + _around(ends, stage.shares)),
         exposed=Communication(
-            data=where(
-                by_layer, whole(layer.gathers.exposed) + exchanges.exposed, exchanges.exposed
-            ),
+            data=whole(layer.gathers.exposed) + exchanges.exposed,
             tensor=whole(layer.tensor.exposed),
             pipeline=transfer,
             context=whole(layer.context.exposed),
@@ -229,7 +226,8 @@ def _layer(i: TrainingInputs, d: Device, w: Work, links: DeviceLinks) -> _Layer:
     )
     device_time = compute.time + tensor + experts + context
     layer_time = f.launch_limited_time(device_time, launch, s.launch_exposed)
-    # Weights gathered layer by layer, where gradients or weights are sharded
+    # Weights are gathered layer by layer where gradients or weights are sharded.
+    by_layer = i.zero_stage >= 2
     gathers = shard_time(i, w, links, i.scatter_bytes)
     gather_overlap = first_known(i.gradient_overlap, s.gather_overlap)
     waiting = maximum(zero_like(gathers), gathers - layer_time) + (1 - gather_overlap) * minimum(
@@ -241,11 +239,11 @@ def _layer(i: TrainingInputs, d: Device, w: Work, links: DeviceLinks) -> _Layer:
         tensor=_Exchange(tensor_time, tensor, tensor_overlap),
         experts=_Exchange(experts_time, experts, exchange_overlap),
         context=_Exchange(context_time, context),
-        gathers=_Exchange(gathers, waiting, gather_overlap),
+        gathers=_Exchange(gathers, where(by_layer, waiting, zero_like(gathers)), gather_overlap),
         launch=launch,
         device_time=device_time,
         time=layer_time,
-        gathered=where(i.zero_stage >= 2, gathered, layer_time),
+        gathered=where(by_layer, gathered, layer_time),
     )
 
 
@@ -293,7 +291,10 @@ def _ends(
 
 def _around(ends: list[_End], shares: list[Value]) -> Value:
     """Return the time of these shares of the work of the end stages."""
-    return sum_of([share * end.passes.time for share, end in zip(shares, ends, strict=True)])
+    around: Value = 0
+    for share, end in zip(shares, ends, strict=True):
+        around = around + share * end.passes.time
+    return around
 
 
 class _Stage(NamedTuple):
