@@ -41,7 +41,8 @@ from mlsysim.cli.app import app
 from mlsysim.core.units import Q_, is_quantity
 from mlsysim.traffic import Traffic
 from mlsysim_course.exercises import EXERCISES
-from mlsysim_course.explorers import EXPLORERS, derivation, view
+from mlsysim_course.explorers import EXPLORERS
+from mlsysim_course.labs.catalog import explorer
 from research.validate import validate as validate_published
 from tools.sweep_questions import ONE, SOLVERS, candidates
 
@@ -155,10 +156,10 @@ def questions() -> Iterator[dict[str, Any]]:
     yield {"kind": "contrast"}
     for path in sorted((ROOT / "research/measurements").glob("*.csv")):
         yield {"kind": "validate", "file": path.name}
-    for name, explorer in EXPLORERS.items():
+    for name, one in EXPLORERS.items():
         chance = random.Random(name)
         for _ in range(STATES):
-            yield {"kind": "explorer", "name": name, "state": explorer_state(explorer, chance)}
+            yield {"kind": "explorer", "name": name, "state": explorer_state(one, chance)}
     yield from ({"kind": "exercise", "name": name} for name in EXERCISES)
     yield from ({"kind": "command", "line": line} for line in COMMANDS)
 
@@ -253,8 +254,9 @@ def validated(question: Mapping[str, Any]) -> Any:
 
 def explored(question: Mapping[str, Any]) -> Any:
     """Return what an explorer shows, and the inputs of its first derivation."""
-    shown = view(question["name"], question["state"])
-    first = derivation(question["name"], question["state"], 0) if shown["readings"] else None
+    asked, state = explorer(question["name"]), question["state"]
+    shown = asked.view(state)
+    first = asked.derivation(state, 0) if shown["readings"] else None
     return [shown, first and first["inputs"]]
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlsysim_course.answers import Verdict
-    from mlsysim_course.checking import check
+    from mlsysim_course.exercises import check
 
 __all__ = ["Verdict", "check"]
 
-_MODULES = {"Verdict": "answers", "check": "checking"}
+_MODULES = {"Verdict": "answers", "check": "exercises"}
 
 
 def __getattr__(name: str) -> Any:

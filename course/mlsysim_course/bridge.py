@@ -21,8 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
-from mlsysim_course.explorers import explorer
-from mlsysim_course.explorers.declare import Explorer
+from mlsysim_course.labs.catalog import explorer, find
 
 __all__ = ["also_import_from", "ask", "run"]
 
@@ -175,11 +174,9 @@ def _words(fault: BaseException) -> str:
 def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
     """Grade what a reader typed, or chose by position, for the parts of an exercise."""
     from mlsysim_course.answers import ChoiceAsked
-    from mlsysim_course.exercises import EXERCISES
+    from mlsysim_course.exercises import find as find_exercise
 
-    if name not in EXERCISES:
-        raise UnknownEntryError.build(name, "exercise", EXERCISES)
-    exercise = EXERCISES[name]
+    exercise = find_exercise(name)
     given = {}
     for part, text in exercise.given(None, answers).items():
         asked = exercise.parts[part]
@@ -196,32 +193,19 @@ def _check(name: str, answers: Mapping[str, Any]) -> dict[str, Any]:
     return {"right": verdict.right, "hint": verdict.hint}
 
 
-def _explorer(name: str) -> Explorer:
-    if "/" not in name:
-        return explorer(name)
-    # Those of a lab; the first archive of the page has no labs.
-    from mlsysim_course.labs.catalog import explorer as of_a_lab
-
-    return of_a_lab(name)
-
-
 def _explore(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    return _explorer(name).view(state)
+    return explorer(name).view(state)
 
 
 def _derive(name: str, state: Mapping[str, Any], index: int) -> dict[str, Any]:
-    return _explorer(name).derivation(state, index)
+    return explorer(name).derivation(state, index)
 
 
 def _lab(lab: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    from mlsysim_course.labs.catalog import find
-
     return find(lab).view(state)
 
 
 def _restore(lab: str, text: str) -> dict[str, Any]:
-    from mlsysim_course.labs.catalog import find
-
     return find(lab).restore(text)
 
 

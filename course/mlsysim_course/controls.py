@@ -13,36 +13,33 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = [
-    "Choice",
-    "Controls",
-    "Estimate",
-    "Paste",
-    "Selector",
-    "Slider",
-    "true_claim",
-]
+__all__ = ["Choice", "Controls", "Estimate", "Paste", "Selector", "Setting", "Slider", "true_claim"]
 
 
 @dataclass(frozen=True)
 class Control:
-    """Base class of controls: `id` is the key in the state."""
+    """Something that a reader can set: `id` is the key of its value in a state."""
 
     id: str
 
     @property
     def start(self) -> Any:
-        """Value before the student touches it."""
+        """Value before the reader touches it; `None` is no answer to a question."""
+        return None
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """The values that it can have."""
         raise NotImplementedError
 
     @property
     def wanted(self) -> str:
         """What to give, in words."""
-        raise NotImplementedError
+        return f"one of {', '.join(map(str, self.choices))}"
 
     def accepts(self, value: Any) -> bool:
         """Return whether the control can have a value."""
-        raise NotImplementedError
+        return any(type(value) is type(choice) and value == choice for choice in self.choices)
 
     def admit(self, value: Any) -> Any:
         """Return the value, or raise if it is invalid.
@@ -60,64 +57,62 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Slider(Control):
-    """One of a few numbers, in order."""
+class Setting(Control):
+    """A control of an instrument, with its label and its first value."""
 
     label: str
+    first: Any
+
+    @property
+    def start(self) -> Any:
+        """Its first value."""
+        return self.first
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the control as plain data, for a form."""
+        return {"id": self.id, "label": self.label, "value": self.first}
+
+
+@dataclass(frozen=True)
+class Slider(Setting):
+    """One of a few numbers, in order."""
+
     values: tuple[int, ...]
-    first: int
     unit: str = ""
 
     @property
-    def start(self) -> int:
-        """Value before the student touches it."""
-        return self.first
+    def choices(self) -> tuple[int, ...]:
+        """The numbers."""
+        return self.values
 
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return f"one of {', '.join(str(value) for value in self.values)}"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is one of the values."""
-        return type(value) is int and value in self.values
+    def declaration(self) -> dict[str, Any]:
+        """Return the control as plain data, for a form."""
+        own = {"kind": "slider", "values": list(self.values), "unit": self.unit}
+        return super().declaration() | own
 
 
 @dataclass(frozen=True)
-class Selector(Control):
+class Selector(Setting):
     """One of several named options, with the label of each by its value."""
 
-    label: str
     options: Mapping[str, str]
-    first: str
 
     @property
-    def start(self) -> str | None:
-        """Value before the student touches it."""
-        return self.first
+    def choices(self) -> tuple[str, ...]:
+        """The values of the options."""
+        return tuple(self.options)
 
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return f"one of {', '.join(self.options)}"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is one of the options."""
-        return isinstance(value, str) and value in self.options
+    def declaration(self) -> dict[str, Any]:
+        """Return the control as plain data, for a form."""
+        own = {"kind": "choice", "options": [*map(list, self.options.items())]}
+        return super().declaration() | own
 
 
 @dataclass(frozen=True)
-class Paste(Control):
+class Paste(Setting):
     """A text that a reader enters."""
 
-    label: str
-    first: str
     most: int = 65_536
-
-    @property
-    def start(self) -> str:
-        """Text before the reader changes it."""
-        return self.first
 
     @property
     def wanted(self) -> str:
@@ -128,44 +123,122 @@ class Paste(Control):
         """Return whether it is a text that is not too long."""
         return isinstance(value, str) and len(value) <= self.most
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the control as plain data, for a form."""
+        return super().declaration() | {"kind": "text"}
+
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Control):
-    """A question with one right option. The page has its words, and those of each option.
+class Question(Control):
+    """A question of a page, which has its words.
+
+    Attributes
+    ----------
+    truth : Callable
+        Computes the right answer.
+    """
+
+    truth: Callable[[], Any]
+
+    def is_right(self, answer: Any) -> bool:
+        """Return whether an answer is right."""
+        return bool(answer == self.truth())
+
+    def verdict(self, answer: Any) -> str | None:
+        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
+        if answer is None:
+            return None
+        return "right" if self.is_right(answer) else "wrong"
+
+    def judged(self, answer: Any) -> dict[str, Any]:
+        """Return an answer with its verdict as plain data, for a page."""
+        return {"answer": answer, "verdict": self.verdict(answer), "right": None, "reply": ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Question):
+    """A question with one right option.
 
     Attributes
     ----------
     options : tuple of str
         The names of the options.
-    truth : Callable
-        Computes the name of the right option.
     locks : bool
         Whether the first answer is final.
     """
 
     options: tuple[str, ...]
-    truth: Callable[[], str]
     locks: bool = False
 
     @property
-    def start(self) -> None:
-        """No answer yet."""
-        return
+    def choices(self) -> tuple[str | None, ...]:
+        """The options, or no answer."""
+        return (*self.options, None)
 
     @property
     def wanted(self) -> str:
         """What to give, in words."""
         return f"one of {', '.join(self.options)}, or None for no answer"
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is one of the options, or no answer."""
-        return value is None or (isinstance(value, str) and value in self.options)
+    def declaration(self) -> dict[str, Any]:
+        """Return the names of the options as plain data, for a form."""
+        return {"options": list(self.options), "locks": self.locks}
 
-    def verdict(self, answer: str | None) -> str | None:
-        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
-        if answer is None:
-            return None
-        return "right" if answer == self.truth() else "wrong"
+    def judged(self, answer: Any) -> dict[str, Any]:
+        """Return an answer with its verdict, and the right option once it is locked."""
+        final = self.locks and answer is not None
+        return super().judged(answer) | {"right": self.truth() if final else None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Question):
+    """A number to predict. The first answer is final.
+
+    Attributes
+    ----------
+    unit : str
+        Its unit as a student sees it.
+    low, high : float
+        The smallest and the largest number that it accepts; `low` is positive.
+    factor : float
+        An answer is right within this factor of the truth.
+    reply : Callable
+        Returns a sentence about an answer, which the page shows with the verdict.
+    """
+
+    unit: str
+    low: float
+    high: float
+    factor: float
+    reply: Callable[[float], str]
+
+    @property
+    def locks(self) -> bool:
+        """Whether its first value is final."""
+        return True
+
+    @property
+    def wanted(self) -> str:
+        """What to give, in words."""
+        return f"a number from {self.low:g} to {self.high:,g}, or None for no answer"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether it is a number in the range, or no answer."""
+        return value is None or (type(value) in (int, float) and self.low <= value <= self.high)
+
+    def is_right(self, answer: float) -> bool:
+        """Return whether an answer is within the factor of the truth."""
+        return abs(math.log(answer / self.truth())) <= math.log(self.factor)
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the unit, the range and the tolerance as plain data, for a form."""
+        tolerance = f"Your answer counts as right within a factor of {self.factor:g}."
+        limits = {"unit": self.unit, "low": self.low, "high": self.high}
+        return limits | {"tolerance": tolerance, "locks": self.locks}
+
+    def judged(self, answer: Any) -> dict[str, Any]:
+        """Return an answer with its verdict and the sentence about it."""
+        return super().judged(answer) | {"reply": "" if answer is None else self.reply(answer)}
 
 
 def true_claim(claims: Mapping[str, bool]) -> str:
@@ -182,63 +255,6 @@ def true_claim(claims: Mapping[str, bool]) -> str:
             f"claims = {shown(dict(claims))} must have exactly one that is true", argument="claims"
         )
     return true[0]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate(Control):
-    """A number to predict. The first answer is final.
-
-    Attributes
-    ----------
-    truth : Callable
-        Computes the number with the package.
-    unit : str
-        Its unit as a student sees it.
-    low, high : float
-        The smallest and the largest number that it accepts; `low` is positive.
-    factor : float
-        An answer is right within this factor of the truth.
-    reply : Callable or None
-        Returns a sentence about an answer, which the page shows with the verdict.
-    """
-
-    truth: Callable[[], float]
-    unit: str
-    low: float
-    high: float
-    factor: float
-    reply: Callable[[float], str] | None = None
-
-    @property
-    def start(self) -> None:
-        """No answer yet."""
-        return
-
-    @property
-    def locks(self) -> bool:
-        """Whether its first value is final."""
-        return True
-
-    @property
-    def wanted(self) -> str:
-        """What to give, in words."""
-        return f"a number from {self.low:g} to {self.high:,g}, or None for no answer"
-
-    @property
-    def tolerance(self) -> str:
-        """How close an answer has to be, in words."""
-        return f"Your answer counts as right within a factor of {self.factor:g}."
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether it is a number in the range, or no answer."""
-        return value is None or (type(value) in (int, float) and self.low <= value <= self.high)
-
-    def verdict(self, answer: float | None) -> str | None:
-        """Tell ``"right"`` from ``"wrong"``; `None` without an answer."""
-        if answer is None:
-            return None
-        near = abs(math.log(answer / self.truth())) <= math.log(self.factor)
-        return "right" if near else "wrong"
 
 
 class Controls:
@@ -267,6 +283,6 @@ class Controls:
         return {name: self.by_id[name].admit(value) for name, value in state.items()}
 
     def complete(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of every control: the one that the student set, or its start."""
-        start = {name: control.start for name, control in self.by_id.items()}
-        return start | self.check(state)
+        """Return the value of every control: the one that the student set, or its first."""
+        first = {name: control.start for name, control in self.by_id.items()}
+        return first | self.check(state)

@@ -13,7 +13,7 @@ from mlsysim import UnknownEntryError
 from mlsysim_course.answers import ChoiceAsked
 from mlsysim_course.bridge import QUESTIONS, ask, run
 from mlsysim_course.exercises import EXERCISES
-from mlsysim_course.explorers import view
+from mlsysim_course.labs.catalog import explorer
 from tests.conftest import ROOT
 from tests.course.test_exercises import WITH_NUMPY
 
@@ -23,7 +23,9 @@ def asked(question, **given):
 
 
 def test_an_explorer_is_asked():
-    assert asked("explore", name="ring", state={"step": 2}) == {"value": view("ring", {"step": 2})}
+    assert asked("explore", name="ring", state={"step": 2}) == {
+        "value": explorer("ring").view({"step": 2})
+    }
     assert "fp8" in asked("explore", name="roofline", state={"precision": "fp8"})["refused"]
     assert asked("derive", name="ring", state={}, index=0)["value"]["steps"]
 

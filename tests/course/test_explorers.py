@@ -27,7 +27,7 @@ from mlsysim import (
 )
 from mlsysim.registry.models.published import configurations
 from mlsysim_course.controls import Paste, Slider
-from mlsysim_course.explorers import EXPLORERS, declarations, view
+from mlsysim_course.explorers import EXPLORERS, declarations
 from mlsysim_course.explorers.declare import amount, figure
 from mlsysim_course.explorers.training import RING
 from mlsysim_course.labs.catalog import LABS, explorer, find
@@ -52,7 +52,7 @@ def random_states(name, number, seed=0):
 
 def numbers(name, state):
     """Return the readings of an explorer by their labels."""
-    return {item["label"]: item["value"] for item in view(name, state)["readings"]}
+    return {item["label"]: item["value"] for item in explorer(name).view(state)["readings"]}
 
 
 @every_explorer
@@ -155,7 +155,9 @@ def test_a_ring_is_complete_after_its_last_step_and_no_earlier(ranks):
     # A short ring has fewer steps than the slider: nothing comes after the last, in so many words.
     if last < RING.controls[0].values[-1]:
         assert complete(last + 1) == ranks**2
-        later, done = (view("ring", {"step": last + more, "ranks": ranks}) for more in (1, 0))
+        later, done = (
+            explorer("ring").view({"step": last + more, "ranks": ranks}) for more in (1, 0)
+        )
         assert later["sentence"] != done["sentence"]
         assert later["charts"] == done["charts"]
 
@@ -163,7 +165,7 @@ def test_a_ring_is_complete_after_its_last_step_and_no_earlier(ranks):
 @pytest.mark.parametrize("ranks", [2, 4, 7])
 def test_complete_parts_are_those_of_the_chart(ranks):
     for step in range(2 * ranks - 1):
-        shown = view("ring", {"step": step, "ranks": ranks})
+        shown = explorer("ring").view({"step": step, "ranks": ranks})
         full = sum(cell["text"] == str(ranks) for cell in shown["charts"][0]["cells"])
         assert shown["readings"][2]["value"] == full
 
@@ -229,7 +231,7 @@ def test_a_split_is_what_the_solver_returns_for_it():
 
 
 def test_no_interval_of_the_chart_beats_the_best_one_by_much():
-    shown = view("checkpoint", {})
+    shown = explorer("checkpoint").view({})
     best = shown["readings"][1]["value"]
     (losses,) = (line for line in shown["charts"][0]["series"] if line["name"] == "all")
     lowest = min(loss for _, loss in losses["points"])
@@ -249,7 +251,7 @@ def test_no_interval_of_the_chart_beats_the_best_one_by_much():
 
 
 def test_the_cleanest_hour_emits_less_than_the_whole_day():
-    shown = view("carbon", {"grid": "California", "hours": 24})
+    shown = explorer("carbon").view({"grid": "California", "hours": 24})
     (line,) = shown["charts"][0]["series"]
     cleanest = min(line["points"], key=lambda point: point[1])[0]
     timed = numbers("carbon", {"grid": "California", "start": cleanest, "hours": 1})
@@ -263,7 +265,7 @@ def test_a_larger_budget_never_takes_longer():
         for budget in (200, 1000, 5000)
     ]
     assert days == sorted(days, reverse=True)
-    assert "none of these" in view("advice", {"budget": 10, "tokens": 2000})["sentence"]
+    assert "none of these" in explorer("advice").view({"budget": 10, "tokens": 2000})["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -271,25 +273,25 @@ def test_a_larger_budget_never_takes_longer():
 )
 def test_a_config_that_cannot_be_read_is_refused(text, words):
     with pytest.raises(ConfigError, match=words):
-        view("import", {"config": text})
+        explorer("import").view({"config": text})
 
 
 def test_an_imported_model_has_its_published_size():
-    assert view("import", {})["readings"][0]["text"] == "7.62 billion"
+    assert explorer("import").view({})["readings"][0]["text"] == "7.62 billion"
 
 
 def test_a_model_that_needs_several_gpus():
     """480 billion parameters, in 8 bits and in 16."""
     config = configurations()["Qwen/Qwen3-Coder-480B-A35B-Instruct"]["config"]
     asked = {"config": json.dumps(config), "weights": "fp8", "context": 2048}
-    assert "4 x NVIDIA B200" in view("import", asked)["sentence"]
+    assert "4 x NVIDIA B200" in explorer("import").view(asked)["sentence"]
     asked["weights"] = "bf16"
-    assert "8 x NVIDIA B200" in view("import", asked)["sentence"]
+    assert "8 x NVIDIA B200" in explorer("import").view(asked)["sentence"]
 
 
 def test_defaults_of_a_pasted_file_are_named():
     config = {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}
-    assert "vocab_size" in view("import", {"config": json.dumps(config)})["sentence"]
+    assert "vocab_size" in explorer("import").view({"config": json.dumps(config)})["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -298,15 +300,15 @@ def test_defaults_of_a_pasted_file_are_named():
 )
 def test_a_pasted_file_that_is_refused(text):
     with pytest.raises(ConfigError) as caught:
-        view("import", {"config": text})
+        explorer("import").view({"config": text})
     assert len(str(caught.value)) < 900
 
 
 def test_what_does_not_exist_is_refused_by_name():
     with pytest.raises(UnknownEntryError, match="roofline"):
-        view("rooflin", {})
+        explorer("rooflin").view({})
     with pytest.raises(ConfigError, match="batch = 3"):
-        view("roofline", {"batch": 3})
+        explorer("roofline").view({"batch": 3})
 
 
 @pytest.mark.parametrize(
@@ -335,18 +337,19 @@ def test_declarations_are_plain_data_and_start_where_the_package_starts():
     for name, form in json.loads(json.dumps(declarations())).items():
         assert form["job"].endswith(".")
         assert 2 <= len(form["controls"]) <= 4
-        assert view(name, {item["id"]: item["value"] for item in form["controls"]}) == view(
-            name, {}
-        )
+        assert explorer(name).view(
+            {item["id"]: item["value"] for item in form["controls"]}
+        ) == explorer(name).view({})
 
 
 def test_no_explorer_needs_numpy():
     code = """
 import sys
 sys.modules["numpy"] = None
-from mlsysim_course.explorers import EXPLORERS, derivation, view
+from mlsysim_course.explorers import EXPLORERS
+from mlsysim_course.labs.catalog import explorer
 for name in EXPLORERS:
-    for index, item in enumerate(view(name, {})["readings"]):
-        derivation(name, {}, index)
+    for index, item in enumerate(explorer(name).view({})["readings"]):
+        explorer(name).derivation({}, index)
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

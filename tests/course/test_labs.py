@@ -55,7 +55,7 @@ def test_an_estimate_is_right_within_its_factor_and_no_further(lab):
             reach = asked.factor**factor if factor < 1 else asked.factor * factor
             assert asked.verdict(truth * reach) == verdict
             assert asked.verdict(truth / reach) == verdict
-        assert f"{asked.factor:g}" in asked.tolerance
+        assert f"{asked.factor:g}" in asked.declaration()["tolerance"]
 
 
 @pytest.mark.parametrize("value", ["12", True, math.nan, math.inf, -1, 0, [3], 10**400])

@@ -17,7 +17,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from mlsysim.core.errors import MLSysError
-from mlsysim_course.explorers import EXPLORERS, view
+from mlsysim_course.explorers import EXPLORERS
+from mlsysim_course.labs.catalog import explorer
 from tests.conftest import ROOT
 from tests.course.test_explorers import random_states
 from tests.docs.browser import PHONE, Visitor, tab, toggle_theme, violations
@@ -96,7 +97,7 @@ def test_random_settings_have_the_numbers_of_the_package(name: str, shared: Visi
     assert len(answers) == SETTINGS
     for state, answer in zip(states, answers, strict=True):
         try:
-            expected = {"value": json.loads(json.dumps(view(name, state)))}
+            expected = {"value": json.loads(json.dumps(explorer(name).view(state)))}
         except MLSysError as error:
             expected = {"refused": str(error)}
         assert same(expected, answer), state
@@ -116,7 +117,7 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
     page.keyboard.press("ArrowRight")
     shown = settled(shared, "kv-wall")
     assert not still.is_visible()
-    assert shown == {"state": shown["state"], "view": view("kv-wall", {"context": 16_384})}
+    assert shown == {"state": shown["state"], "view": explorer("kv-wall").view({"context": 16_384})}
     assert box.locator(".mls-sentence").inner_text() == shown["view"]["sentence"]
     assert box.locator("svg[role=img]").get_attribute("aria-label") == shown["view"]["sentence"]
     assert page.evaluate("document.activeElement.type") == "range"
@@ -208,7 +209,7 @@ def test_a_pasted_configuration_is_read_or_refused(shared: Visitor) -> None:
     config = json.loads(text.input_value()) | {"num_hidden_layers": 30}
     text.fill(json.dumps(config))
     shown = settled(shared, "import")
-    assert shown["view"] == view("import", {"config": json.dumps(config)})
+    assert shown["view"] == explorer("import").view({"config": json.dumps(config)})
     assert "num_hidden_layers" not in page.url
     text.fill(json.dumps(config)[:-1])
     box.get_by_role("alert").get_by_text("JSON").wait_for()
@@ -234,7 +235,7 @@ def test_a_change_says_how_long_it_took(shared: Visitor) -> None:
 def test_a_shared_link_opens_as_it_was_sent(shared: Visitor) -> None:
     page = shared.open(f"{ROOFLINE}#roofline?batch=64&precision=int8&efficiency=7")
     shown = settled(shared, "roofline")
-    assert shown["view"] == view("roofline", {"batch": 64, "precision": "int8"})
+    assert shown["view"] == explorer("roofline").view({"batch": 64, "precision": "int8"})
     box = page.locator(BOX.format("roofline"))
     assert "efficiency = 7" in box.get_by_role("alert").inner_text()
     assert box.get_by_role("slider", name="Batch size").get_attribute("aria-valuetext") == "64"
@@ -360,7 +361,7 @@ def test_a_page_that_was_opened_works_without_a_network(
         page.wait_for_function(f"(async () => (await {memory}).length > 0)()")
         page.context.set_offline(True)
         visitor.open(f"{SERVING}?again#kv-wall?context=2048")
-        assert settled(visitor, "kv-wall")["view"] == view("kv-wall", {"context": 2048})
+        assert settled(visitor, "kv-wall")["view"] == explorer("kv-wall").view({"context": 2048})
         box = page.locator(BOX.format("kv-wall"))
         box.get_by_role("button", name="Weights").click()
         box.get_by_role("region", name="Derivation").locator("li").first.wait_for()

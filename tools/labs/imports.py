@@ -14,11 +14,11 @@ PACKAGES = ("mlsysim", "mlsysim_course")
 def explore() -> None:
     """Show every explorer as it starts, with the derivation of each number."""
     from mlsysim_course import bridge  # noqa: F401  the page asks through it
-    from mlsysim_course.explorers import EXPLORERS, derivation, view
+    from mlsysim_course.explorers import EXPLORERS
 
-    for name in EXPLORERS:
-        for index in range(len(view(name, {})["readings"])):
-            derivation(name, {}, index)
+    for one in EXPLORERS.values():
+        for index in range(len(one.view({})["readings"])):
+            one.derivation({}, index)
 
 
 def file_of(module: ModuleType) -> str:

@@ -18,7 +18,7 @@ from mlsysim.core.errors import ConfigError
 from mlsysim.core.errors import shown as printed
 from mlsysim.core.recording import Recorded, watching
 from mlsysim.core.units import Q_, Quantity, is_quantity
-from mlsysim_course.controls import Controls, Paste, Selector, Slider
+from mlsysim_course.controls import Controls, Setting
 
 __all__ = [
     "Alert",
@@ -139,7 +139,7 @@ class Explorer:
     name: str
     title: str
     job: str
-    controls: tuple[Selector | Slider | Paste, ...]
+    controls: tuple[Setting, ...]
     answer: Callable[[Mapping[str, Any]], Answer] = field(repr=False)
 
     def solve(self, state: Mapping[str, Any]) -> Answer:
@@ -153,7 +153,14 @@ class Explorer:
         return self.answer(Controls(self.controls).complete(state))
 
     def view(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer for a setting as plain data; `mlsysim_course.explorers.view`."""
+        """Return the answer for a setting as plain data.
+
+        Examples
+        --------
+        >>> from mlsysim_course.explorers import EXPLORERS
+        >>> [item["text"] for item in EXPLORERS["kv-wall"].view({"context": 2048})["readings"]]
+        ['238', '0.268 GB', '16.1 GB']
+        """
         answer = self.solve(state)
         return {
             "sentence": answer.sentence,
@@ -174,7 +181,13 @@ class Explorer:
         }
 
     def derivation(self, state: Mapping[str, Any], index: int) -> dict[str, Any]:
-        """Return how one reading is computed; `mlsysim_course.explorers.derivation`."""
+        """Return how one reading is computed, step by step, with the sources of its inputs.
+
+        Raises
+        ------
+        ConfigError
+            If there is no reading of that index.
+        """
         readings = self.solve(state).readings
         if type(index) is not int or not 0 <= index < len(readings):
             raise ConfigError(
@@ -198,7 +211,7 @@ class Explorer:
         return {
             "title": self.title,
             "job": self.job,
-            "controls": [_control(item) for item in self.controls],
+            "controls": [item.declaration() for item in self.controls],
         }
 
 
@@ -229,15 +242,6 @@ def _input(item: Input) -> dict[str, Any]:
         "source": str(source or ""),
         "address": source.url if source else "",
     }
-
-
-def _control(item: Selector | Slider | Paste) -> dict[str, Any]:
-    common = {"id": item.id, "label": item.label, "value": item.first}
-    if isinstance(item, Slider):
-        return {**common, "kind": "slider", "values": list(item.values), "unit": item.unit}
-    if isinstance(item, Paste):
-        return {**common, "kind": "text"}
-    return {**common, "kind": "choice", "options": [*map(list, item.options.items())]}
 
 
 def figure(value: float) -> str:
@@ -275,7 +279,7 @@ def read(
         Unit of the number; empty for a plain number.
     shown
         The unit as a reader sees it, if that is another word.
-        scale
+    scale
         Factor of a plain number, such as 100 for a share in percent.
     """
     value = amount(getattr(result, name), unit)

@@ -28,7 +28,7 @@ TEXTBOOK = 0.5
 
 def device_control(first: str, names: tuple[str, ...] = DEVICES) -> Selector:
     """Return the choice of a device."""
-    return Selector("device", "Device", options(Hardware, names), first)
+    return Selector("device", "Device", first, options(Hardware, names))
 
 
 def _formats() -> dict[str, str]:
@@ -85,9 +85,9 @@ ROOFLINE = Explorer(
     "bandwidth, with no other cost.",
     (
         device_control("A100"),
-        Selector("model", "Model", options(Models, NETWORKS), "ResNet50"),
-        Slider("batch", "Batch size", BATCHES, 1),
-        Selector("precision", "Number format", _formats(), "fp16"),
+        Selector("model", "Model", "ResNet50", options(Models, NETWORKS)),
+        Slider("batch", "Batch size", 1, BATCHES),
+        Selector("precision", "Number format", "fp16", _formats()),
     ),
     _roofline,
 )
@@ -170,10 +170,10 @@ WHICH_GPU = Explorer(
     f"One device, computing in bf16. The users have prompts of equal length and no output yet. "
     f"Compute reaches {TEXTBOOK:.0%} of the peak and memory its full bandwidth.",
     (
-        Selector("model", "Model", options(Models, SERVED), "Llama3_8B"),
-        Slider("users", "Concurrent users", (1, 2, 4, 8, 16, 32, 64, 128), 16),
-        Slider("context", "Tokens per user", (512, 2048, 8192, 32_768), 8192),
-        Selector("weights", "Weight format", WIDTHS, "bf16"),
+        Selector("model", "Model", "Llama3_8B", options(Models, SERVED)),
+        Slider("users", "Concurrent users", 16, (1, 2, 4, 8, 16, 32, 64, 128)),
+        Slider("context", "Tokens per user", 8192, (512, 2048, 8192, 32_768)),
+        Selector("weights", "Weight format", "bf16", WIDTHS),
     ),
     _which,
 )

@@ -154,8 +154,8 @@ IMPORT = Explorer(
     "One device, computing in bf16. Only the tokens of the prompts count; output needs more room.",
     (
         Paste("config", "config.json", json.dumps(EXAMPLE, indent=2)),
-        Slider("context", "Tokens per user", (512, 2048, 8192, 32_768, 131_072), 8192),
-        Selector("weights", "Weight format", WIDTHS, "bf16"),
+        Slider("context", "Tokens per user", 8192, (512, 2048, 8192, 32_768, 131_072)),
+        Selector("weights", "Weight format", "bf16", WIDTHS),
     ),
     _import,
 )

@@ -146,10 +146,10 @@ PIPELINE = Explorer(
     "One training step. A backward pass takes twice as long as the forward pass of its stage, and "
     "sending takes no time.",
     (
-        Selector("schedule", "Schedule", SCHEDULES, "1f1b"),
-        Slider("stages", "Stages", (2, 3, 4, 6, 8), 4),
-        Slider("microbatches", "Microbatches", (1, 2, 4, 6, 8, 12, 16), 8),
-        Slider("slow", "Time of the last stage", (100, 125, 150, 175, 200), 100, "%"),
+        Selector("schedule", "Schedule", "1f1b", SCHEDULES),
+        Slider("stages", "Stages", 4, (2, 3, 4, 6, 8)),
+        Slider("microbatches", "Microbatches", 8, (1, 2, 4, 6, 8, 12, 16)),
+        Slider("slow", "Time of the last stage", 100, (100, 125, 150, 175, 200), "%"),
     ),
     _pipeline,
 )

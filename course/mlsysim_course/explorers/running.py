@@ -93,10 +93,10 @@ CARBON = Explorer(
     f"{_FLEET.name}: {_FLEET.total_accelerators} GPUs that do a day's worth of work, within the "
     "same hours of every day.",
     (
-        Selector("grid", "Grid", _grids(), "California"),
-        Slider("start", "First hour", tuple(range(HOURS)), 0, "h"),
-        Slider("hours", "Hours per day", (1, 2, 4, 8, 12, 24), 8, "h"),
-        Slider("load", "GPU load", tuple(range(0, 101, 10)), 100, "%"),
+        Selector("grid", "Grid", "California", _grids()),
+        Slider("start", "First hour", 0, tuple(range(HOURS)), "h"),
+        Slider("hours", "Hours per day", 8, (1, 2, 4, 8, 12, 24), "h"),
+        Slider("load", "GPU load", 100, tuple(range(0, 101, 10)), "%"),
     ),
     _carbon,
 )

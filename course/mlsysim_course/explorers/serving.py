@@ -115,10 +115,10 @@ KV_WALL = Explorer(
     "One GPU with the weights in bf16. Only the tokens of the prompts count; output needs more "
     "room.",
     (
-        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
+        Selector("model", "Model", "Llama3_8B", options(Models, CACHED)),
         device_control("H100", _GPUS),
-        Slider("context", "Tokens per user", CONTEXTS, 8192),
-        Selector("heads", "Key-value heads", HEADS, AS_PUBLISHED),
+        Slider("context", "Tokens per user", 8192, CONTEXTS),
+        Selector("heads", "Key-value heads", AS_PUBLISHED, HEADS),
     ),
     _kv_wall,
 )
@@ -179,10 +179,10 @@ LATENCY = Explorer(
     f"One GPU in bf16. Every user has a prompt of equal length and gets {_OUTPUT} tokens. Compute "
     f"reaches {TEXTBOOK:.0%} of the peak and memory its full bandwidth.",
     (
-        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
+        Selector("model", "Model", "Llama3_8B", options(Models, CACHED)),
         device_control("H100", _GPUS),
-        Slider("context", "Tokens per prompt", CONTEXTS[:7], 2048),
-        Slider("batch", "Concurrent users", BATCHES, 16),
+        Slider("context", "Tokens per prompt", 2048, CONTEXTS[:7]),
+        Slider("batch", "Concurrent users", 16, BATCHES),
     ),
     _latency,
 )
@@ -265,10 +265,10 @@ COST = Explorer(
     f"One rented device in bf16 that is never idle: each user sends the next prompt at once and "
     f"gets {_OUTPUT} tokens. The operator-level model gives the times.",
     (
-        Selector("model", "Model", options(Models, CACHED), "Llama3_8B"),
-        Selector("offer", "Rented device", _offers(), "Lambda_H100"),
-        Slider("context", "Tokens per prompt", CONTEXTS[:6], 2048),
-        Slider("batch", "Concurrent users", BATCHES, 16),
+        Selector("model", "Model", "Llama3_8B", options(Models, CACHED)),
+        Selector("offer", "Rented device", "Lambda_H100", _offers()),
+        Slider("context", "Tokens per prompt", 2048, CONTEXTS[:6]),
+        Slider("batch", "Concurrent users", 16, BATCHES),
     ),
     _cost,
 )

@@ -131,10 +131,10 @@ RING = Explorer(
     "One all-reduce over ranks that each have one link of the given kind. The parts of the message "
     "are equal.",
     (
-        Slider("step", "Steps completed", tuple(range(15)), 0),
-        Slider("ranks", "Ranks", (2, 3, 4, 5, 6, 7, 8), 4),
-        Slider("size", "Message size", (1, 10, 100, 1000, 10_000), 1000, "MB"),
-        Selector("link", "Link", options(Systems, LINKS), "NVLink4"),
+        Slider("step", "Steps completed", 0, tuple(range(15))),
+        Slider("ranks", "Ranks", 4, (2, 3, 4, 5, 6, 7, 8)),
+        Slider("size", "Message size", 1000, (1, 10, 100, 1000, 10_000), "MB"),
+        Selector("link", "Link", "NVLink4", options(Systems, LINKS)),
     ),
     _ring,
 )
@@ -198,10 +198,10 @@ MEMORY = Explorer(
     "One step in bf16 with AdamW on H100 servers, without tensor or pipeline parallelism: one "
     f"sequence of {_LENGTH:,} tokens on each GPU.",
     (
-        Selector("model", "Model", options(Models, TRAINED), "Llama3_8B"),
-        Slider("devices", "GPUs", (8, 16, 32, 64, 128, 256), 64),
-        Selector("zero", "ZeRO stage", {str(n): str(n) for n in range(4)}, "0"),
-        Selector("recompute", "Recompute", RECOMPUTE, "selective"),
+        Selector("model", "Model", "Llama3_8B", options(Models, TRAINED)),
+        Slider("devices", "GPUs", 64, (8, 16, 32, 64, 128, 256)),
+        Selector("zero", "ZeRO stage", "0", {str(n): str(n) for n in range(4)}),
+        Selector("recompute", "Recompute", "selective", RECOMPUTE),
     ),
     _memory,
 )
@@ -256,10 +256,10 @@ SPLIT = Explorer(
     f"GPUs: {SPLIT_JOB['batch_size']} sequences of {SPLIT_JOB['seq_len']:,} tokens, without ZeRO. "
     f"Compute reaches {_TEXTBOOK:.0%} of the peak, and nothing overlaps.",
     (
-        Slider("tp", "Tensor-parallel GPUs (TP)", (1, 2, 4, 8), 8),
-        Slider("pp", "Pipeline stages (PP)", (1, 2, 4, 8, 16), 4),
-        Slider("microbatches", "Microbatches", POWERS, 32),
-        Selector("fabric", "Network", options(Systems, FABRICS), "Ethernet_100G"),
+        Slider("tp", "Tensor-parallel GPUs (TP)", 8, (1, 2, 4, 8)),
+        Slider("pp", "Pipeline stages (PP)", 4, (1, 2, 4, 8, 16)),
+        Slider("microbatches", "Microbatches", 32, POWERS),
+        Selector("fabric", "Network", "Ethernet_100G", options(Systems, FABRICS)),
     ),
     _split,
 )
@@ -323,10 +323,10 @@ CHECKPOINT = Explorer(
     f"A job that is planned for {_DAYS} days on H100 servers, which fail as often as the GPUs of "
     "Llama 3's training did.",
     (
-        Slider("interval", "Minutes between checkpoints", INTERVALS, 60, "min"),
-        Slider("devices", "GPUs", (256, 1024, 4096, 16_384, 65_536), 16_384),
-        Slider("write", "Time to write one", (5, 15, 30, 60, 120, 300), 60, "s"),
-        Slider("restart", "Time to restart", (1, 5, 10, 30, 60), 10, "min"),
+        Slider("interval", "Minutes between checkpoints", 60, INTERVALS, "min"),
+        Slider("devices", "GPUs", 16_384, (256, 1024, 4096, 16_384, 65_536)),
+        Slider("write", "Time to write one", 60, (5, 15, 30, 60, 120, 300), "s"),
+        Slider("restart", "Time to restart", 10, (1, 5, 10, 30, 60), "min"),
     ),
     _checkpoint,
 )
@@ -441,18 +441,18 @@ ADVICE = Explorer(
     f"Steps of {_BATCH:,} sequences of {_CONTEXT:,} tokens in bf16 on H100 servers with InfiniBand "
     "NDR. Every layer is recomputed. The operator-level model gives the times.",
     (
-        Selector("model", "Model", options(Models, TRAINED), "Llama3_8B"),
+        Selector("model", "Model", "Llama3_8B", options(Models, TRAINED)),
         Slider(
-            "tokens", "Training tokens", (10, 20, 50, 100, 200, 500, 1000, 2000), 200, "billion"
+            "tokens", "Training tokens", 200, (10, 20, 50, 100, 200, 500, 1000, 2000), "billion"
         ),
         Slider(
             "budget",
             "Budget",
-            (10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
             100,
+            (10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
             "thousand dollars",
         ),
-        Selector("offer", "Rent", options(Systems.Offers, _H100_OFFERS), "Lambda_H100"),
+        Selector("offer", "Rent", "Lambda_H100", options(Systems.Offers, _H100_OFFERS)),
     ),
     _advice,
 )

@@ -1,14 +1,16 @@
-"""All labs by the names of their modules. A lab is imported when it is needed."""
+"""Labs and explorers by name. A lab is imported when it is needed."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim_course.explorers import explorer as of_a_tutorial
+from mlsysim_course.explorers import EXPLORERS
 from mlsysim_course.explorers.declare import Explorer
-from mlsysim_course.labs.lab import Lab
+
+if TYPE_CHECKING:
+    from mlsysim_course.labs.lab import Lab
 
 __all__ = ["LABS", "explorer", "find", "lab_of"]
 
@@ -47,7 +49,9 @@ def explorer(name: str) -> Explorer:
     lab, separator, _ = name.partition("/")
     if separator:
         return find(lab).explorer(name)
-    return of_a_tutorial(name)
+    if name not in EXPLORERS:
+        raise UnknownEntryError.build(name, "explorer", EXPLORERS)
+    return EXPLORERS[name]
 
 
 def lab_of(ledger: Any) -> Lab:

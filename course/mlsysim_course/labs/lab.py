@@ -8,7 +8,7 @@ its results.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -100,7 +100,7 @@ class Lab:
 
     def declaration(self) -> dict[str, Any]:
         """Return the title and the questions as plain data, for the page's forms."""
-        questions = {asked.id: _declared(asked) for asked in self.questions}
+        questions = {asked.id: asked.declaration() for asked in self.questions}
         return {"title": self.title, "questions": questions}
 
     def view(self, state: State) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Lab:
         full = self.controls.complete(state)
         ledger = self.ledger(state)
         return {
-            "questions": {asked.id: _judged(asked, full[asked.id]) for asked in self.questions},
+            "questions": {asked.id: asked.judged(full[asked.id]) for asked in self.questions},
             "status": self.status_bar(full, ledger["tier"]),
             "ledger": ledger,
         }
@@ -168,8 +168,8 @@ class Lab:
             "format": self.format,
             "version": __version__,
             "state": self.controls.check(state),
-            "predictions": {asked.id: _verdict(asked, full) for asked in self.predictions},
-            "reflections": {asked.id: _verdict(asked, full) for asked in self.reflections},
+            "predictions": _verdicts(self.predictions, full),
+            "reflections": _verdicts(self.reflections, full),
             "design": _setting(self.explorers[-1], full) if open_ else None,
             "result": result,
             "tier": self.tier(full, result),
@@ -262,6 +262,14 @@ class Lab:
         return [{"label": label, "value": value} for label, value in items.items()]
 
 
+def _verdicts(questions: Iterable[Choice | Estimate], full: State) -> dict[str, Any]:
+    answers = {asked: full[asked.id] for asked in questions}
+    return {
+        asked.id: {"answer": answer, "verdict": asked.verdict(answer)}
+        for asked, answer in answers.items()
+    }
+
+
 def _setting(explorer: Explorer, full: State) -> dict[str, Any]:
     return {control.id: full[control.id] for control in explorer.controls}
 
@@ -276,32 +284,6 @@ def _first_readings(explorer: Explorer, full: State) -> dict[str, str]:
     except ConfigError:
         return {"Setting": "impossible"}
     return {item.label: item.text for item in answer.readings[:SHOWN]}
-
-
-def _declared(asked: Choice | Estimate) -> dict[str, Any]:
-    if isinstance(asked, Choice):
-        return {"options": list(asked.options), "locks": asked.locks}
-    return {
-        "unit": asked.unit,
-        "low": asked.low,
-        "high": asked.high,
-        "tolerance": asked.tolerance,
-        "locks": asked.locks,
-    }
-
-
-def _judged(asked: Choice | Estimate, answer: Any) -> dict[str, Any]:
-    judged = {"answer": answer, "verdict": asked.verdict(answer), "right": None, "reply": ""}
-    if answer is None:
-        return judged
-    if isinstance(asked, Choice):
-        return judged | {"right": asked.truth() if asked.locks else None}
-    return judged | {"reply": asked.reply(answer) if asked.reply else ""}
-
-
-def _verdict(asked: Choice | Estimate, full: State) -> dict[str, Any]:
-    answer = full[asked.id]
-    return {"answer": answer, "verdict": asked.verdict(answer)}
 
 
 def read_ledger(text: str) -> Any:
