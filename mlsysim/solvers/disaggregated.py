@@ -9,7 +9,7 @@ from typing import Annotated, Any, Unpack
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
-from mlsysim.core.fields import derived, number, quantity, record
+from mlsysim.core.fields import Record, derived, number, quantity, record
 from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import default
 from mlsysim.core.numeric import Value, is_zero, maximum, minimum, where, zero_like
@@ -157,16 +157,6 @@ _DERIVED = tuple(
 """Numbers of an engine that follow from its device and calibration, in each pool."""
 
 
-def _of_prefill_pool(number: derived[Value]) -> derived[Value]:
-    """Return a derived number of an engine, computed for the prefill pool."""
-
-    def computed(i: DisaggregatedInputs) -> Value:
-        pool = replaced(i, hardware=i.prefill_hardware, calibration=i.prefill_calibration)
-        return number.function(pool)
-
-    return derived(computed)
-
-
 class DisaggregatedInputs(ServingInputs):
     """Inputs of a disaggregated server. Fields of `ServingInputs` describe the decode pool."""
 
@@ -212,14 +202,14 @@ class DisaggregatedInputs(ServingInputs):
         """The device of the prefill pool."""
         return device_in(self.prefill_hardware)
 
-    prefill_peak_rate = _of_prefill_pool(ServingInputs.peak_rate)
-    prefill_wide_peak_rate = _of_prefill_pool(ServingInputs.wide_peak_rate)
-    prefill_gemm_efficiency = _of_prefill_pool(ServingInputs.gemm_efficiency)
-    prefill_wide_gemm_efficiency = _of_prefill_pool(ServingInputs.wide_gemm_efficiency)
-    prefill_expert_efficiency = _of_prefill_pool(ServingInputs.expert_efficiency)
-    prefill_expert_overhead = _of_prefill_pool(ServingInputs.expert_overhead)
-    prefill_hidden_bytes = _of_prefill_pool(ServingInputs.hidden_bytes)
-    prefill_ffn_bytes = _of_prefill_pool(ServingInputs.ffn_bytes)
+    @derived
+    def prefill_numbers(self) -> Record:
+        """Numbers of the prefill pool that follow from its device and calibration."""
+        pool = replaced(self, hardware=self.prefill_hardware, calibration=self.prefill_calibration)
+        numbers = Record()
+        for name in _DERIVED:
+            numbers.__dict__[name] = getattr(ServingInputs, name).function(pool)
+        return numbers
 
     def prefill_pool(self) -> DisaggregatedInputs:
         """Return the inputs of the prefill pool, in the same form as those of the decode pool."""
@@ -227,7 +217,7 @@ class DisaggregatedInputs(ServingInputs):
             hardware=self.prefill_hardware,
             calibration=self.prefill_calibration,
             **{name: getattr(self, f"prefill_{name}", 1.0) for name in PLAN},
-            **{name: getattr(self, f"prefill_{name}") for name in _DERIVED},
+            **{name: getattr(self.prefill_numbers, name) for name in _DERIVED},
         )
 
 
