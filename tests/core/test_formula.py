@@ -1,4 +1,4 @@
-"""Formulas: registered by name, and otherwise the functions that they are."""
+"""Formulas: registered by name, with data sheets, and otherwise the functions that they are."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import inspect
 
 import pytest
 
+from mlsysim.core import formulas
 from mlsysim.core.docstring import read_docstring
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.formula import FORMULAS, formula, formula_of
 from mlsysim.core.formulas import mean_context
+from mlsysim.core.provenance import cited_works
 
 
 def test_every_formula_is_exported():
-    from mlsysim.core import formulas
-
     assert sorted(FORMULAS) == sorted(formulas.__all__)
     for name in formulas.__all__:
         assert getattr(formulas, name) is FORMULAS[name].function
@@ -67,3 +67,54 @@ def test_a_docstring_with_less_in_it():
     assert "y" not in manual.parameters
     with pytest.raises(MLSysError, match="no docstring"):
         read_docstring(lambda: None)
+
+
+SHEETS = pytest.mark.parametrize("item", FORMULAS.values(), ids=lambda item: item.name)
+
+
+@SHEETS
+def test_a_sheet_has_equation_symbols_and_source(item):
+    text = item.to_markdown()
+    assert text == item._repr_markdown_()
+    assert f"$$ {item.documentation.equation} $$" in text
+    assert "*Source:* " in text
+    rows = [line for line in text.splitlines() if line.startswith("| $")]
+    assert len(rows) == len(item.signature.parameters) + 1
+    assert "*result*" in rows[-1]
+    assert all(row.count("|") == 5 for row in rows)
+
+
+def test_works_are_gathered_over_formulas():
+    chosen = [FORMULAS["ridge_point"], FORMULAS["memory_time"]]
+    assert cited_works(chosen) == {"williams2009": ["ridge_point", "memory_time"]}
+
+
+def units_and_names(letter):
+    return {
+        (symbol.unit, symbol.name)
+        for formula in FORMULAS.values()
+        for symbol in (*formula.documentation.parameters.values(), formula.documentation.returns)
+        if symbol.latex == letter
+    }
+
+
+@pytest.mark.parametrize(
+    ("letter", "names"),
+    [
+        ("m", ["microbatch_count"]),
+        ("S", ["message_size"]),
+        ("d", []),
+        ("d_h", ["head_dim"]),
+        (r"\epsilon", []),
+        (r"\mathrm{PUE}", ["pue"]),
+        (r"\mathrm{TP}", ["tp_size"]),
+        (r"\mathrm{DP}", ["dp_size", "replicas"]),
+    ],
+    ids=str,
+)
+def test_a_letter_means_one_thing(letter, names):
+    assert sorted({name for _, name in units_and_names(letter)}) == names
+
+
+def test_t_is_a_time():
+    assert {unit for unit, _ in units_and_names("t")} == {"s"}

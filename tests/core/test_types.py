@@ -15,7 +15,6 @@ from mlsysim.core.provenance import cited
 from mlsysim.core.types import (
     ATTENTION,
     PRECISIONS,
-    RECOMPUTE,
     Accelerator,
     Compute,
     Datacenter,
@@ -141,34 +140,6 @@ def test_provenance_of_a_field_that_does_not_exist(kind, where):
     wrong = {"named": PAPER} if where == "field_sources" else {"named"}
     with pytest.raises(UnknownEntryError, match=r"'named' does not exist.*name"):
         kind(**ENTRIES[kind] | {where: wrong})
-
-
-@every_entry
-def test_misspelt_fields_are_a_type_error(kind):
-    with pytest.raises(TypeError, match="named"):
-        kind(**ENTRIES[kind], named="x")
-
-
-def _numeric():
-    for kind, arguments in ENTRIES.items():
-        for item in dataclasses.fields(kind):
-            if "unit" in item.metadata:
-                yield pytest.param(kind, item, arguments, id=f"{kind.__name__}.{item.name}")
-
-
-@pytest.mark.parametrize(("kind", "item", "arguments"), list(_numeric()))
-@pytest.mark.parametrize("value", [-1, math.nan, math.inf])
-def test_every_numeric_field_checks_its_range(kind, item, arguments, value):
-    bad = value if item.metadata.get("plain") else Q_(value, item.metadata["unit"])
-    with pytest.raises(ConfigError, match=item.name):
-        kind(**arguments | {item.name: bad})
-
-
-@pytest.mark.parametrize(("kind", "item", "arguments"), list(_numeric()))
-def test_every_numeric_field_checks_its_dimension(kind, item, arguments):
-    wrong = Q_(1, "USD") if item.metadata["unit"] != "USD" else Q_(1, "GB")
-    with pytest.raises(ConfigError, match=item.name):
-        kind(**arguments | {item.name: wrong})
 
 
 ROWS = {
@@ -304,24 +275,3 @@ def test_key_value_heads_divide_the_heads():
     with pytest.raises(ConfigError, match=r"kv_heads = 5 must divide heads = 16") as caught:
         TransformerModel(**TRANSFORMER | {"kv_heads": 5})
     assert caught.value.argument == "kv_heads"
-
-
-def test_shape_as_numbers():
-    model = TransformerModel(**TRANSFORMER)
-    assert model.mlp_matrices == 2
-    assert dataclasses.replace(model, gated_mlp=True, parameters=None).mlp_matrices == 3
-    assert model.attended_fraction == 0.5
-    assert dataclasses.replace(model, causal=False).attended_fraction == 1
-    assert model.embedding_tables == 2
-    tied = dataclasses.replace(model, tied_embeddings=True, parameters=None)
-    assert tied.embedding_tables == 1
-
-
-def test_recomputation_trades_memory_for_work():
-    kept = [RECOMPUTE[name].kept_scores for name in ("none", "selective", "full")]
-    work = [
-        RECOMPUTE[name].matrix_share + RECOMPUTE[name].score_share
-        for name in ("none", "selective", "full")
-    ]
-    assert kept == [1, 0, 0]
-    assert work == [0, 1, 2]
