@@ -25,30 +25,20 @@ _SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class Column:
-    """One column: plain values, all in `unit`.
-
-    Attributes
-    ----------
-    values : sequence or ndarray
-        Numbers in `unit`, or text.
-    unit : str
-        Unit of the numbers; empty for counts, ratios and text.
-    head : str
-        Heading of the column; if empty, its name.
-    sources : sequence of Source or None
-        The source of each value, if known.
-    estimated : sequence of bool or None
-        Which values are estimates; they print with "≈".
-    code : str
-        Prefix of values that are names in code, such as ``"Hardware."``.
-    """
+    """One column: plain values, all in `unit`."""
 
     values: Any
+    """Numbers in `unit`, or text."""
     unit: str = ""
+    """Unit of the numbers; empty for counts, ratios and text."""
     head: str = ""
+    """Heading of the column; if empty, its name."""
     sources: Sequence[Source | None] | None = None
+    """The source of each value, if known."""
     estimated: Sequence[bool] | None = None
+    """Which values are estimates; they print with "≈"."""
     code: str = ""
+    """Prefix of values that are names in code, such as ``"Hardware."``."""
 
     def __post_init__(self) -> None:
         if hasattr(self.values, "flags"):  # an array: columns returned by a table are read-only

@@ -71,15 +71,10 @@ class Rates(Entry):
 
 @record
 class Banded(Entry):
-    """Constants with bands of measured over predicted values, if runs are known.
-
-    Attributes
-    ----------
-    formats : tuple of str
-        Number formats of the runs. There is no band for other formats.
-    """
+    """Constants with bands of measured over predicted values, if runs are known."""
 
     formats: tuple[str, ...] = ("fp16", "bf16", "fp8", "fp4")
+    """Number formats of the runs. There is no band for other formats."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,50 +194,32 @@ class NetworkCalibration(Entry):
 
 @record
 class ProductCalibration(Entry):
-    """Matrix products of one device in one number format.
-
-    Attributes
-    ----------
-    precision : str
-        The format, as in ``"bf16"``.
-    efficiency : float
-        Share of the datasheet's dense peak that large products reach.
-    memory_efficiency : float
-        Share of the memory bandwidth that products with few rows reach.
-    overhead : Quantity
-        Fixed time of a product, including the conversion of its input in narrow formats.
-    """
+    """Matrix products of one device in one number format."""
 
     precision: str
+    """The format, as in ``"bf16"``."""
     efficiency: float = number(most=1)
+    """Share of the datasheet's dense peak that large products reach."""
     memory_efficiency: float = number(most=1)
+    """Share of the memory bandwidth that products with few rows reach."""
     overhead: Quantity = quantity("us")
+    """Fixed time of a product, including the conversion of its input in narrow formats."""
 
 
 @record
 class LinkCalibration(Entry):
-    """Collectives of one library within one server, over one generation of links.
-
-    Attributes
-    ----------
-    link_efficiency : float
-        Share of the link's bandwidth that rings and exchanges reach.
-    start : Quantity
-        Fixed time of a call.
-    hop_latency : Quantity
-        Time of one step of a ring without data.
-    segment_time : Quantity
-        Fixed time of one segment of a message.
-    switch_efficiency : float or None
-        Share of the link's bandwidth that reductions in the switch reach; `None` if the switch
-        cannot compute.
-    switch_start : Quantity or None
-        Fixed time of a call that is reduced in the switch.
-    """
+    """Collectives of one library within one server, over one generation of links."""
 
     link_efficiency: float = number(most=1)
+    """Share of the link's bandwidth that rings and exchanges reach."""
     start: Quantity = quantity("us")
+    """Fixed time of a call."""
     hop_latency: Quantity = quantity("us")
+    """Time of one step of a ring without data."""
     segment_time: Quantity = quantity("us")
+    """Fixed time of one segment of a message."""
     switch_efficiency: float | None = number(default=None, most=1)
+    """Share of the link's bandwidth that reductions in the switch reach; `None` if the switch
+    cannot compute."""
     switch_start: Quantity | None = quantity("us", default=None)
+    """Fixed time of a call that is reduced in the switch."""

@@ -11,123 +11,85 @@ from mlsysim.core.units import Q_, Quantity
 
 @record
 class Schedule(Record):
-    """The order of passes in a pipeline.
-
-    Attributes
-    ----------
-    all_forward_first : float
-        1 if all forward passes come first (GPipe), 0 if they alternate with backward passes.
-    split_backward : float
-        1 if gradients of weights are a separate pass, which fills bubbles.
-    bidirectional : float
-        1 if microbatches enter at both ends, and each device holds a stage and its mirror image.
-    """
+    """The order of passes in a pipeline."""
 
     name: str
     all_forward_first: float = number(zero=True, most=1)
+    """1 if all forward passes come first (GPipe), 0 if they alternate with backward passes."""
     split_backward: float = number(zero=True, most=1)
+    """1 if gradients of weights are a separate pass, which fills bubbles."""
     bidirectional: float = number(zero=True, most=1)
+    """1 if microbatches enter at both ends, and each device holds a stage and its mirror image."""
 
 
 @record
 class Recompute(Record):
-    """A way to trade operations for memory.
-
-    Attributes
-    ----------
-    matrix_share : float
-        Share of the layers' matrix products that the backward pass recomputes.
-    score_share : float
-        Share of the attention scores that it recomputes.
-    kept_scores : float
-        Share of the attention scores that are kept in memory.
-    all_reduces_per_layer : int
-        All-reduces of tensor parallelism per layer: two forward, two backward, and two more if the
-        layer's forward pass is recomputed.
-    norm_share, activation_share, latent_share : float
-        Share of the norms, of the feed-forward blocks' nonlinearities, and of latent attention's
-        up-projections that it recomputes instead of keeping their results.
-    """
+    """A way to trade operations for memory."""
 
     name: str
     matrix_share: float = number(zero=True, most=1)
+    """Share of the layers' matrix products that the backward pass recomputes."""
     score_share: float = number(zero=True, most=1)
+    """Share of the attention scores that it recomputes."""
     kept_scores: float = number(zero=True, most=1)
+    """Share of the attention scores that are kept in memory."""
     all_reduces_per_layer: int = number(whole=True)
+    """All-reduces of tensor parallelism per layer: two forward, two backward, and two more if the
+    layer's forward pass is recomputed."""
     norm_share: float = number(zero=True, most=1)
+    """Share of the norms whose results it recomputes instead of keeping them."""
     activation_share: float = number(zero=True, most=1)
+    """The same of the feed-forward blocks' nonlinearities."""
     latent_share: float = number(zero=True, most=1)
+    """The same of latent attention's up-projections."""
 
 
 @record
 class AttentionKernel(Record):
-    """How attention is computed.
-
-    Attributes
-    ----------
-    fused : float
-        1 if one kernel does everything, 0 if scores pass through memory.
-    written_scores : float
-        Share of the scores that pass through memory.
-    backward : float
-        Operations of the backward pass divided by those of the forward pass. A fused kernel
-        computes the scores again: five products instead of two.
-    """
+    """How attention is computed."""
 
     name: str
     fused: float = number(zero=True, most=1)
+    """1 if one kernel does everything, 0 if scores pass through memory."""
     written_scores: float = number(zero=True, most=1)
+    """Share of the scores that pass through memory."""
     backward: float = number()
+    """Operations of the backward pass divided by those of the forward pass. A fused kernel computes
+    the scores again: five products instead of two."""
 
 
 @record
 class ContextExchange(Record):
-    """How devices that share sequences exchange data for attention.
-
-    Attributes
-    ----------
-    gathers : float
-        1 if each device gathers all keys and values before attention, 0 if they travel from device
-        to device during attention.
-    by_heads : float
-        1 if the devices swap positions for heads, so that each attends to whole sequences.
-    """
+    """How devices that share sequences exchange data for attention."""
 
     name: str
     gathers: float = number(zero=True, most=1)
+    """1 if each device gathers all keys and values before attention, 0 if they travel from device
+    to device during attention."""
     by_heads: float = number(zero=True, most=1)
+    """1 if the devices swap positions for heads, so that each attends to whole sequences."""
 
 
 @record
 class Loss(Record):
-    """How the loss is computed from the logits.
-
-    Attributes
-    ----------
-    copy_bytes : Quantity
-        Bytes per logit besides the logits: 32-bit copies and their gradients.
-    """
+    """How the loss is computed from the logits."""
 
     name: str
     copy_bytes: Quantity = quantity("byte", zero=True)
+    """Bytes per logit besides the logits: 32-bit copies and their gradients."""
 
 
 @record
 class Optimizer(Record):
-    """Memory and work of an optimizer per parameter.
-
-    Attributes
-    ----------
-    state_bytes, table_bytes : Quantity
-        Bytes of state per parameter of a layer and of an embedding table, excluding master weights.
-    iterations : float
-        Newton-Schulz iterations by which the update of a matrix is made orthogonal.
-    """
+    """Memory and work of an optimizer per parameter."""
 
     name: str
     state_bytes: Quantity = quantity("byte", zero=True)
+    """Bytes of state per parameter of a layer, excluding master weights."""
     table_bytes: Quantity = quantity("byte", zero=True)
+    """The same per parameter of an embedding table."""
     iterations: float = number(zero=True)
+    """Newton-Schulz iterations by which the update of a matrix is made orthogonal."""
 
 
 def _optimizer(name: str, state: float, table: float, iterations: int = 0) -> Optimizer:

@@ -13,29 +13,20 @@ from mlsysim.core.units import Q_, Quantity
 
 @record
 class Precision(Record):
-    """A number format.
-
-    Attributes
-    ----------
-    name : str
-        Name in the API, such as ``"fp16"``.
-    bits : int
-        Bits per element in memory.
-    bytes_per_element : Quantity
-        Memory per element.
-    scale_bytes : Quantity
-        Bytes of scale factors per weight in checkpoints; formats of 8 bits and more have too few to
-        count.
-    training_bytes : Quantity
-        Memory per weight, gradient and activation in training, where formats narrower than 16 bits
-        are used only in products.
-    """
+    """A number format."""
 
     name: str
+    """Name in the API, such as ``"fp16"``."""
     bits: int = number(whole=True)
+    """Bits per element in memory."""
     bytes_per_element: Quantity = quantity("byte")
+    """Memory per element."""
     scale_bytes: Quantity = quantity("byte", zero=True)
+    """Bytes of scale factors per weight in checkpoints; formats of 8 bits and more have too few to
+    count."""
     training_bytes: Quantity = quantity("byte")
+    """Memory per weight, gradient and activation in training, where formats narrower than 16 bits
+    are used only in products."""
 
 
 def _precision(name: str, bits: int, scale_bytes: float = 0) -> Precision:
