@@ -197,7 +197,9 @@ def row_details(row: Any) -> list[dict[str, Any]]:
     return [
         {
             "field": path,
-            "text": format_number(getattr(value, "name", value)),
+            "text": str(value)
+            if path.endswith("year")
+            else format_number(getattr(value, "name", value)),
             "value": plain(value),
             "estimated": bool(getattr(row, "is_estimated", lambda _: False)(path)),
             "source": _source(row, path),

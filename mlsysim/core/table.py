@@ -244,14 +244,12 @@ def _plain(column: Column, index: int) -> Any:
 
 
 def _text(column: Column, index: int, years: bool) -> str:
-    """Write a value; numbers from 1,000 have separators, unless they are years."""
+    """Write a value; years have no separators."""
     value = _plain(column, index)
     if value is None:
         return "–"
     sign = "≈ " if column.estimated and column.estimated[index] else ""
-    text = format_number(value)
-    grouped = _is_number(value) and not years and text.removeprefix("-").isdecimal()
-    return sign + (f"{int(text):,}" if grouped else text)
+    return sign + (str(value) if years else format_number(value))
 
 
 def _markdown_cell(text: str, column: Column, index: int) -> str:

@@ -338,7 +338,10 @@ def _readable(value: Quantity) -> Quantity:
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """Print a number or quantity with a few digits and a suitable prefix."""
+    """Print a number or quantity with a few digits, separators and a suitable prefix.
+
+    A year is printed with `str`.
+    """
     if value is None:
         return "not known"
     if isinstance(value, pint.Quantity):
@@ -351,6 +354,5 @@ def format_number(value: Any, digits: int = 4) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if abs(value) >= 1e15 or (value != int(value) and abs(value) < 10**digits):
-        return f"{value:.{digits}g}"
-    # A whole number, or one with more digits than requested. A year has no separator.
-    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.0f}"
+        return f"{value:,.{digits}g}"
+    return f"{value:,.0f}"  # a whole number, or one with more digits than requested
