@@ -47,13 +47,13 @@ def memory_account(need: Quantity, capacity: Quantity, usable: float = 1) -> str
     """Return needed memory and what there is as one phrase, the same in all texts.
 
     `capacity` is what a step may use, and `usable` its share of what the device reports: 65.2 of
-    78.7 GB usable (85.5 GB reported, 8% reserved).
+    78.7 GB usable (85.5 GB reported, 8% reserved), or 65.2 of 85.5 GB reported.
     """
     needed, have = (size.to("GB").magnitude for size in (need, capacity))
-    account = f"{needed:,.1f} of {have:,.1f} GB usable"
+    account = f"{needed:,.1f} of {have:,.1f} GB"
     if usable == 1:
-        return account
-    return f"{account} ({have / usable:,.1f} GB reported, {1 - usable:.0%} reserved)"
+        return f"{account} reported"
+    return f"{account} usable ({have / usable:,.1f} GB reported, {1 - usable:.0%} reserved)"
 
 
 def flops_share(

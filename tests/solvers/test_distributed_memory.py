@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mlsysim import Q_, DistributedSolver, Fleet, Models, Source, Systems, TransformerModel
+from mlsysim import (
+    Q_,
+    DistributedSolver,
+    Fleet,
+    Hardware,
+    Models,
+    ServingSolver,
+    Source,
+    Systems,
+    TransformerModel,
+)
 from mlsysim.core.units import format_number
 from tests.networks import fleet_of
 from tests.solvers.test_distributed import solve
@@ -204,3 +214,14 @@ def test_memory_is_stated_in_one_phrase():
     account = f"{need:.1f} of {0.92 * whole:.1f} GB usable ({whole:.1f} GB reported, 8% reserved)"
     assert f"stage {r.fullest_stage} " in r.reasons[0]
     assert account in r.reasons[0]
+
+
+def test_memory_without_a_reserve_is_what_the_device_reports():
+    """One device has one usable memory: that of training, which leaves a share free."""
+    whole = Hardware.H100.memory.reported.to("GB").magnitude
+    job = {"model": Models.Llama3_70B, "fleet": Systems.Clusters.Research_256, "batch_size": 256}
+    trained = DistributedSolver.solve(**job, usable_memory=1.0)
+    served = ServingSolver.solve(model=Models.Llama3_70B, hardware=Hardware.H100, seq_len=2_048)
+    for reason in (trained.reasons[0], served.reasons[0]):
+        assert f"of {whole:.1f} GB reported" in reason
+        assert "usable" not in reason

@@ -23,6 +23,7 @@ from mlsysim.planner.training.search import Search
 from mlsysim.planner.training.space import EXCHANGE, LEVERS
 from mlsysim.registry.calibration.published import PublishedRun
 from mlsysim.solvers import DistributedResult, DistributedSolver, ReliabilityResult
+from mlsysim.solvers.device import memory_account
 
 __all__ = ["Advice", "Alternative", "alternatives"]
 
@@ -185,12 +186,13 @@ class Advice:
     def summary(self) -> str:
         """What the best plan reaches: the bill of the run, then the step and its memory."""
         best, within = self.best, ""
+        reported, usable = best.memory_capacity, best.memory_capacity - self.reserve
         if self.band is not None:
             within = f" ({' to '.join(spent(end.to('s').magnitude) for end in self.band)})"
         lines = [
             f"A step takes {spent(best.step_latency_total.to('s').magnitude)}{within}: "
             f"{format_number(best.token_throughput)}, MFU {best.mfu:.0%}.",
-            f"A device uses {self._memory()}.",
+            f"A device uses {memory_account(best.memory, usable, float(usable / reported))}.",
             *self._evidence(),
         ]
         return "\n".join([*self._run(), *lines])
@@ -247,18 +249,6 @@ class Advice:
             )
             parts.append(f"{amount} ({bill.carbon_source})")
         return [", ".join(parts) + "."]
-
-    def _memory(self) -> str:
-        """Return the memory of a device: used, usable, and reserved."""
-        needed, reported, reserve = (
-            float(size.to("GB").magnitude)
-            for size in (self.best.memory, self.best.memory_capacity, self.reserve)
-        )
-        reserved = f", {reserve / reported:.0%} reserved" if reserve else ""
-        return (
-            f"{needed:.1f} of {reported - reserve:.1f} GB usable ({reported:.1f} GB reported"
-            f"{reserved})"
-        )
 
     @property
     def why(self) -> str:
