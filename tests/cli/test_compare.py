@@ -57,7 +57,7 @@ def test_a_closed_loop_takes_its_load_from_the_file(file):
     assert [row["factor"] for row in found["components"]] == list(gap.components["factor"])
     assert [row["lever"] for row in found["levers"]] == list(gap.levers["lever"])
     assert [row["within"] for row in found["table"]] == list(gap.table["within"])
-    assert "batch_size = 16, waves = 10, seq_len = 1024" in found["notes"][0]
+    assert "batch_size = 16, waves = 10, seq_len = 1,024" in found["notes"][0]
 
 
 def test_an_open_loop_prediction_of_a_closed_loop_is_refused(file):
