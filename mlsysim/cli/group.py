@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from mlsysim.core.errors import ConfigError, InfeasibleError, MLSysError, UnknownEntryError
+from mlsysim.core.errors import (
+    ConfigError,
+    InfeasibleError,
+    MLSysError,
+    UnknownEntryError,
+    in_shell,
+)
 
 __all__ = ["BAD_INPUT", "BROKEN", "FAILED", "INTERRUPTED", "NOT_KNOWN", "Commands", "NotWritten"]
 
@@ -83,7 +89,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except MLSysError as fault:
             kind = _Broken if isinstance(fault, InfeasibleError) else _BadInput
-            raise kind(fault.message) from fault
+            raise kind(in_shell(fault.message)) from fault
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -400,10 +400,7 @@ def _other_forms(kind: Noun) -> str:
     if Calibration in kind.kinds:
         return ", or the YAML file of a calibration"
     if any(issubclass(TransformerModel, item) for item in kind.kinds):
-        return (
-            ", or the path of a config.json, of its directory (with a trailing /) or of a "
-            ".gguf file"
-        )
+        return ", or the path of a config.json, of its directory or of a .gguf file"
     if Node in kind.kinds:
         return ", the YAML file of one, or some devices of a server, as in L40S_Server:2"
     return ", the YAML file of one" if Accelerator in kind.kinds else ""

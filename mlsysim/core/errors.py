@@ -40,6 +40,8 @@ UNPRINTABLE = re.compile(
 )
 _IN_A_LINE = re.compile(rf"[\t\n]|{UNPRINTABLE.pattern}")
 
+_QUANTITY = re.compile(r"""Q_\(([^,()]+), (["'])([^"']+)\2\)""")
+
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel = 2
 _BRIEF.maxstring = _BRIEF.maxother = 80
@@ -72,6 +74,11 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     pattern = UNPRINTABLE if lines else _IN_A_LINE
     return pattern.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def in_shell(message: str) -> str:
+    """Return a message with quantities as a command line takes them, without Python."""
+    return _QUANTITY.sub(r'"\1 \3"', message)
 
 
 def hint(name: object, known: Iterable[str], otherwise: str = "") -> str:

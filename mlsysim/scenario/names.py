@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
@@ -46,8 +48,7 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     Case, hyphens, underscores, dots and spaces may differ. A name can also be a path relative to
     the working directory: for a training calibration, of a YAML file made by `calibrate`; for a
     device or a server, of one that `load_hardware` reads; for a transformer, of a ``config.json``,
-    of its directory (with a trailing ``/``) or of a ``.gguf`` file. ``"L40S_Server:2"`` means two
-    devices of a server.
+    of its directory or of a ``.gguf`` file. ``"L40S_Server:2"`` means two devices of a server.
 
     Raises
     ------
@@ -72,11 +73,19 @@ def find_entry(name: object, kinds: tuple[type, ...], label: str = "") -> Any:
     try:
         return row_of(name, kinds, label)
     except UnknownEntryError as fault:
-        if transformers and isinstance(name, str) and re.search(r"[/\\]", name):
-            fault.message += (
-                "; the path of a model must end in .json or .gguf, that of a directory in /"
-            )
+        if not transformers or not isinstance(name, str):
+            raise
+        if _is_directory(name):
+            return Models.from_config(name)
+        if re.search(r"[/\\]", name):
+            fault.message += "; the path of a model is a directory, or ends in .json or .gguf"
         raise
+
+
+def _is_directory(path: str) -> bool:
+    with suppress(OSError, ValueError):  # a path that the system does not allow
+        return Path(path).is_dir()
+    return False
 
 
 def _hardware_of(path: str, kinds: tuple[type, ...]) -> Accelerator | Node:

@@ -233,7 +233,7 @@ def within_context(tokens: Callable[[Any], Value], what: str) -> Rule[Any]:
         holds,
         lambda i: (
             f"{what} = {tokens(i):,.0f} tokens is more than the context of {i.model.name}, "
-            f"{i.model.context:,}: shorten the sequence, or state a longer context if the model's "
-            f"positions are extended: dataclasses.replace(model, context={tokens(i):.0f})"
+            f"{i.model.context:,}: shorten the sequence, or take a model that states context = "
+            f"{tokens(i):,.0f} if its positions are extended"
         ),
     )

@@ -29,6 +29,7 @@ from mlsysim.registry.names import entries
 from mlsysim.scenario.names import find_entry
 from mlsysim.solvers.arguments import Noun
 from tests.cli.calls import call, data, printed, settings
+from tests.importer.test_published import VARIANTS
 from tests.scenario.samples import CAMERA, TRAINING
 
 COMMANDS = app.list_commands(click.Context(app))
@@ -345,3 +346,32 @@ def test_no_message_drives_the_terminal(tmp_path):
     assert "\x1b" not in done.stderr
     done = call("evaluate", str(tmp_path / "\x1b[31m.yaml"))
     assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("spelling", ["{}", "{}/", "./{}", "{}/config.json"])
+def test_a_model_is_a_directory_with_or_without_a_slash(tmp_path, monkeypatch, spelling):
+    monkeypatch.chdir(tmp_path)
+    Path("small").mkdir()
+    config, _ = VARIANTS[0]
+    Path("small/config.json").write_text(json.dumps(config))
+    lengths = ("--seq-len", "64", "--output-len", "8")
+    words = ("solve", "serving", "--model", spelling.format("small"), "--hardware", "H100")
+    assert data(*words, *lengths)["result"]["feasible"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "quantity"),
+    [
+        (["solve", "economics", "--fleet", "Research_256", "--duration-days", "9",
+          *settings("service_life=3")], '"1 year"'),
+        (["solve", "reliability", "--fleet", "Research_256", "--job-duration-hours", "9",
+          "--model", "Llama3_70B"], '"100 GB/s"'),
+        (["serve-plan", "--goal", "cost", "--hardware", "Trainium3", "--model", "Llama3_8B",
+          "--arrival-rate", "5", "--ttft-p99", "1 s"], '"3 USD/h"'),
+    ],
+)  # fmt: skip
+def test_errors_write_quantities_as_the_shell_takes_them(words, quantity):
+    done = call(*words)
+    assert done.exit_code == 2
+    assert quantity in done.stderr
+    assert "Q_" not in done.stderr

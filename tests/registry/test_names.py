@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlsysim import Accelerator, Hardware, Models, Systems, UnknownEntryError, Workload
-from mlsysim.core.types import Calibration, Node
+from mlsysim.core.types import Calibration, GridProfile, Node, TransformerModel
 from mlsysim.registry.names import entries, row_of
 
 
@@ -33,3 +33,21 @@ def test_entries_are_those_of_a_kind():
     assert "DGX_H100" not in entries(Accelerator)
     assert all(isinstance(row, Calibration) for row in entries(Calibration).values())
     assert len(entries(Accelerator, Node)) == len(entries(Accelerator)) + len(entries(Node))
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "wanted"),
+    [
+        ("DGX_H100", (Accelerator,), "H100"),
+        ("dgx-h100", (Accelerator,), "H100"),
+        ("Research_256", (Accelerator, Node), "H100"),
+        ("ResNet50", (TransformerModel,), "TransformerModel"),
+        ("H100", (GridProfile,), "GridProfile"),
+    ],
+)
+def test_a_row_of_another_kind_is_named_as_such(name, kinds, wanted):
+    with pytest.raises(UnknownEntryError) as caught:
+        row_of(name, kinds, "argument")
+    row = row_of(name, (object,))
+    assert type(row).__name__ in caught.value.message
+    assert wanted in caught.value.message.rpartition("must be")[2]

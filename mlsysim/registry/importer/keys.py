@@ -286,8 +286,7 @@ class Keys:
         raise ConfigError(
             f"{self.title} of model_type {shown(model_type)} does not state\n"
             + "\n".join(lines)
-            + "\nAdd these keys to it, or pass a mapping that has them: "
-            f'Models.from_config({{**config, "{next(iter(self.missing.values()))[0]}": ...}})'
+            + "\nAdd these keys to the file, or to the mapping with its content."
             + known,
             argument=next(iter(self.missing.values()))[0],
         )

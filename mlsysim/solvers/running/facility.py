@@ -96,8 +96,7 @@ def check_power(inputs: RunningInputs) -> None:
     if node.accelerator.tdp is None:
         raise ConfigError(
             f"fleet: the design power of {node.accelerator.name} is not known; pass a fleet "
-            "with an accelerator that has one, made with "
-            'dataclasses.replace(accelerator, tdp=Q_(..., "W"))',
+            "with an accelerator that states its tdp",
             argument="fleet",
         )
     if node.power is None and inputs.host_power is None:
