@@ -25,8 +25,6 @@ from mlsysim.core.units import dress
 from mlsysim.solvers.arguments import Argument, Number, Switch, is_axis
 from mlsysim.solvers.signatures import arguments_of, composed, given_to
 
-__all__ = ["Model", "Rule", "Solver", "check_one_model", "within_context"]
-
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 R = TypeVar("R", bound=Result)
 Model: TypeAlias = Callable[[I], dict[str, Any]]

@@ -55,8 +55,6 @@ from mlsysim.solvers.serving.sessions import (
     thinking,
 )
 
-__all__ = ["DisaggregatedResult", "DisaggregatedSolver"]
-
 
 @record
 class DisaggregatedResult(Result):

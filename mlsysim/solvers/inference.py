@@ -13,8 +13,6 @@ from mlsysim.solvers.device import DeviceInputs
 from mlsysim.solvers.layer import Device, Forward, Routed, forward
 from mlsysim.solvers.work import stated_bytes, stored_bytes
 
-__all__ = ["InferenceInputs", "inference_device", "inference_layer"]
-
 
 class InferenceInputs(DeviceInputs):
     """Inputs shared by questions about forward passes."""

@@ -34,8 +34,6 @@ from mlsysim.solvers.layer import Device, Routed, head
 from mlsysim.solvers.tower import IMAGE_RULES, tower_flops, tower_of, tower_pass, tower_traffic
 from mlsysim.solvers.work import by_blocks, kv_cache, stored_weights, token_flops, weights_read
 
-__all__ = ["PassInputs", "SingleNodeResult", "SingleNodeSolver", "operator_pass"]
-
 
 @record
 class SingleNodeResult(Result):
@@ -226,13 +224,13 @@ def _whole_experts(d: Device, block: Experts, tokens: Value) -> Routed:
     )
 
 
-def fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
+def _fixed_shape_pass(i: PassInputs) -> dict[str, Any]:
     """Time a forward pass of a network of fixed shape, from its totals."""
     flops, traffic = _network_work(i)
     return _roofline(i, i.share, flops, traffic, _network_memory(i))
 
 
-def network_pass(i: PassInputs) -> dict[str, Any]:
+def _network_pass(i: PassInputs) -> dict[str, Any]:
     """Time a network of fixed shape with the constants of an engine.
 
     The time is the roofline of its totals, plus a fixed time per layer, plus the work for each
@@ -273,7 +271,7 @@ def _network_memory(i: PassInputs) -> Value:
     return i.network.parameters * i.precision.bytes_per_element
 
 
-def transformer_pass(i: PassInputs) -> dict[str, Any]:
+def _transformer_pass(i: PassInputs) -> dict[str, Any]:
     """Time a forward pass of a transformer over whole sequences (a prefill).
 
     Weights are read, and keys and values written. Activations are not counted: with few tokens they
@@ -454,8 +452,8 @@ class SingleNodeSolver(Solver[PassInputs, SingleNodeResult]):
         """Choose the operator-level model, or the textbook for an efficiency or a fixed shape."""
         if isinstance(inputs.model, FixedShapeModel):
             plain = inputs.network_calibration is None or inputs.efficiency is not None
-            return fixed_shape_pass if plain else network_pass
-        return operator_pass if inputs.efficiency is None else transformer_pass
+            return _fixed_shape_pass if plain else _network_pass
+        return operator_pass if inputs.efficiency is None else _transformer_pass
 
     @classmethod
     def rest(cls, values: Mapping[str, Any], inputs: PassInputs) -> dict[str, Callable[[], Any]]:

@@ -19,8 +19,6 @@ from mlsysim.registry.operations import INTERRUPTIONS, RECOVERY, FailureRecord, 
 from mlsysim.solvers.arguments import Amount, Noun, PrecisionName
 from mlsysim.solvers.base import Model, Solver
 
-__all__ = ["ReliabilityResult", "ReliabilitySolver"]
-
 
 @record
 class ReliabilityResult(Result):

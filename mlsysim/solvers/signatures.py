@@ -22,8 +22,6 @@ from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_ty
 
 from mlsysim.solvers.arguments import Argument, Number
 
-__all__ = ["arguments_of", "composed", "defaults_of", "fields_of", "given_to", "marked", "notes_of"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _SECTION = r"^{}\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)"
 _ITEM = re.compile(r"^(\w+)\n((?:    .*(?:\n|\Z))+)", re.MULTILINE)

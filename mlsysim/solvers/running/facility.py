@@ -11,8 +11,6 @@ from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.types import Datacenter, Fleet, GridProfile
 from mlsysim.registry.operations import OWNERSHIP, Ownership, PowerDraw, power_draw_for
 
-__all__ = ["Energy", "RunningInputs", "as_datacenter", "check_power", "energy_of"]
-
 
 class RunningInputs(Inputs):
     """Inputs of the energy of a fleet."""

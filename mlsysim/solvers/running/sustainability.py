@@ -18,8 +18,6 @@ from mlsysim.solvers.arguments import Amount, Noun, Portion
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of
 
-__all__ = ["SustainabilityResult", "SustainabilitySolver"]
-
 
 @record
 class SustainabilityResult(Result):

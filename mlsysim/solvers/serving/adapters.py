@@ -16,16 +16,6 @@ from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import layer_adapters, mean_over, sum_of, sum_over
 
-__all__ = [
-    "AdapterWork",
-    "adapter_bytes",
-    "adapter_parameters",
-    "adapter_work",
-    "batch_adapters",
-    "most_sequences",
-    "resident_bytes",
-]
-
 
 @dataclass(frozen=True)
 class AdapterWork:

@@ -9,8 +9,6 @@ from mlsysim.solvers.layer import Device, Routed
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import sum_of
 
-__all__ = ["expert_work", "padding_flops"]
-
 
 def expert_work(i: ServingInputs, d: Device, block: Experts, tokens: Value) -> Routed:
     """Return the work of a device's experts: that of the busiest device if the load differs.

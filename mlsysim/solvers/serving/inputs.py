@@ -34,26 +34,6 @@ from mlsysim.solvers.inference import InferenceInputs
 from mlsysim.solvers.signatures import defaults_of, fields_of, marked
 from mlsysim.solvers.tower import IMAGE_RULES
 
-__all__ = [
-    "FORMATS",
-    "NOTHING_TO_LOAD",
-    "PLAN",
-    "RULES",
-    "SIZES",
-    "ClientArguments",
-    "ColocatedArguments",
-    "EngineArguments",
-    "Format",
-    "Only",
-    "ServingArguments",
-    "ServingInputs",
-    "Size",
-    "check_generates",
-    "device_in",
-    "unused",
-    "with_bands",
-]
-
 Inputs = TypeVar("Inputs", bound="ServingInputs")
 Size = TypeVar("Size")
 """Type of a lever that is a number: one of them, or several to choose from."""

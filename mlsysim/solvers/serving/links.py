@@ -12,10 +12,8 @@ from mlsysim.solvers.serving.experts import expert_work
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import group_bandwidth, mean_over, mean_over_attention
 
-__all__ = ["batch_parts", "communication", "context_exchange", "hidden_exchange", "stage_hops"]
 
-
-def near_ranks(i: ServingInputs, ranks: Value) -> Value:
+def _near_ranks(i: ServingInputs, ranks: Value) -> Value:
     """Return how many devices of a group of neighbors share a node: all, if they fit in one."""
     if i.node is None or i.fabric is None:
         return ranks
@@ -23,7 +21,7 @@ def near_ranks(i: ServingInputs, ranks: Value) -> Value:
     return where(ranks <= places, ranks, f.local_ranks(ranks, places))
 
 
-def port_bandwidth(i: ServingInputs) -> Value:
+def _port_bandwidth(i: ServingInputs) -> Value:
     """Return a device's share of its node's ports, which is unlimited if there is one node."""
     if i.node is None or i.fabric is None:
         return None
@@ -41,7 +39,7 @@ def communication(i: ServingInputs, device_tokens: Value, stage_tokens: Value) -
     for group in i.model.groups:
         usual = group.blocks / 2 * per_layer * reduced
         if (block := group.experts) is not None:
-            dispatch, combine = exchange_times(i, i.links, block, stage_tokens)
+            dispatch, combine = _exchange_times(i, i.links, block, stage_tokens)
             exchanged = usual - per_layer / 2 * reduced + (dispatch + combine)
             usual = where(i.attention_dp > 1, exchanged, usual)
         parts.append(usual)
@@ -57,12 +55,12 @@ def _all_reduce(i: ServingInputs, links: NetworkFabric, tokens: Value) -> Value:
 
 def _collective(i: ServingInputs, links: NetworkFabric, ranks: Value) -> tuple[Value, Value]:
     """Return the bandwidth and the fixed time of a collective over neighboring devices."""
-    c, near = i.calibration, near_ranks(i, ranks)
+    c, near = i.calibration, _near_ranks(i, ranks)
     bandwidth = group_bandwidth(links, c.link_efficiency * links.bandwidth, near)
     overhead = c.all_reduce_overhead
     if i.fabric is not None:
         far = near < ranks
-        across = f.group_ring_bandwidth(bandwidth, port_bandwidth(i), near)
+        across = f.group_ring_bandwidth(bandwidth, _port_bandwidth(i), near)
         bandwidth = where(far, across, bandwidth)
         hops = 2 * (ranks / near - 1) * i.fabric.latency
         overhead = where(far, overhead + hops, overhead)
@@ -92,7 +90,7 @@ def context_exchange(i: ServingInputs, tokens: Value) -> Value:
     return mean_over_attention(i.model, each)
 
 
-def exchange_times(
+def _exchange_times(
     i: ServingInputs, links: NetworkFabric, block: Experts, tokens: Value
 ) -> tuple[Value, Value]:
     """Return the times to send tokens to experts, and their results back.
@@ -100,7 +98,7 @@ def exchange_times(
     Dispatched tokens may be in a narrower format; results are summed, so they stay wide.
     """
     c, ranks = i.calibration, i.stage_devices
-    near = near_ranks(i, ranks)
+    near = _near_ranks(i, ranks)
     copies = f.copies_by_rank(block.per_token, ranks, i.ep_size)
     inside = copies * (near - 1) / (ranks - where(ranks > 1, 1, 0))
     outside = where(near < ranks, copies - inside, 0)
@@ -108,7 +106,7 @@ def exchange_times(
     latency = c.exchange_overhead
     remote = local
     if i.fabric is not None:
-        remote = port_bandwidth(i)
+        remote = _port_bandwidth(i)
         latency = where(near < ranks, latency + i.fabric.latency, latency)
     width = block.token_width(i.model.hidden_dim)
 
@@ -132,7 +130,7 @@ def stage_hops(i: ServingInputs, tokens: Value) -> Value:
     )
     hop = near
     if i.fabric is not None and i.node is not None:
-        far = f.point_to_point_time(device_size, port_bandwidth(i), i.fabric.latency)
+        far = f.point_to_point_time(device_size, _port_bandwidth(i), i.fabric.latency)
         hop = where(i.replica_devices <= i.node.accelerators_per_node, near, far)
     return minimum(1, i.pp_size - 1) * i.pp_size * hop
 
@@ -162,7 +160,7 @@ def hidden_exchange(
         if (block := group.experts) is None:
             hidden.append(None)
             continue
-        dispatch, combine = exchange_times(i, i.links, block, every)
+        dispatch, combine = _exchange_times(i, i.links, block, every)
         routed = expert_work(i, d, block, every)
         shared, last = beside_exchange(d, i.model, block, tokens, i.tp_size, routed)
         within = _hidden(dispatch, shared) + _hidden(combine, last)

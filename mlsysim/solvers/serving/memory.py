@@ -33,22 +33,8 @@ from mlsysim.solvers.work import (
     sum_of,
 )
 
-__all__ = [
-    "Memory",
-    "cache_parts",
-    "cache_read",
-    "cache_size",
-    "device_blocks",
-    "device_cache",
-    "device_prompt",
-    "loading_time",
-    "longest",
-    "pass_budget",
-    "server_memory",
-]
 
-
-def fullest(i: ServingInputs, size: Callable[[list[Value], Value], Value]) -> Value:
+def _fullest(i: ServingInputs, size: Callable[[list[Value], Value], Value]) -> Value:
     """Return the largest size of a stage.
 
     `size` takes the layers of each group on a stage, and 1 if the stage is the first or the last.
@@ -92,15 +78,15 @@ def _stage_layers(
     return tuple(count for stage in (counts[0], counts[-1], *between) for count in stage)
 
 
-def most_layers(i: ServingInputs) -> Value:
+def _most_layers(i: ServingInputs) -> Value:
     """Return the share of the model's layers that the longest stage has."""
     if is_zero(i.pp_size - 1):
         return 1 / i.pp_size
-    longest = fullest(i, lambda layers, end: sum_of(layers))
+    longest = _fullest(i, lambda layers, end: sum_of(layers))
     return where(i.pp_size > 1, longest / i.model.layers, 1)
 
 
-def stage_weights(i: ServingInputs, weights: Value) -> Value:
+def _stage_weights(i: ServingInputs, weights: Value) -> Value:
     """Return the weights on a device of the fullest stage, of all weights of the model.
 
     Ranks share the experts and replicate the rest. The first stage has the embedding, and the last
@@ -126,7 +112,7 @@ def stage_weights(i: ServingInputs, weights: Value) -> Value:
         routed = sum_of([count * part for count, part in zip(layers, experts, strict=True)])
         return dense + per_expert * routed / i.stage_devices
 
-    return fullest(i, size)
+    return _fullest(i, size)
 
 
 def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
@@ -165,7 +151,7 @@ def device_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
             + [count * one_layer[id(a)] for count, group in pairs for a in group.attentions]
         )
 
-    return where(i.pp_size > 1, fullest(i, size) / i.attention_dp, whole)
+    return where(i.pp_size > 1, _fullest(i, size) / i.attention_dp, whole)
 
 
 def _device_share(i: ServingInputs, part: Cache, size: Value) -> Value:
@@ -202,7 +188,7 @@ def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Val
     if all(a.caches_whole for _, a in i.model.attentions):
         tokens = f.longest_context(capacity, held, device_cache(i, 1, 1) / share, i.batch_size)
         return maximum(0, floor(tokens - padding))
-    room = share * (capacity - held) * i.attention_dp / most_layers(i)
+    room = share * (capacity - held) * i.attention_dp / _most_layers(i)
     tokens = _longest_context(i, room)
     return where(is_known(tokens), maximum(0, floor(tokens - padding)), tokens)
 
@@ -277,7 +263,7 @@ def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
     chip = i.device.memory
     weights = stored_weights(i.model, i.weight_precision)
     held = _device_weights(i, weights) + _workspace(i)
-    held = held + most_layers(i) * resident_bytes(i) / i.tp_size
+    held = held + _most_layers(i) * resident_bytes(i) / i.tp_size
     return Memory(
         capacity=first_known(chip.reported, chip.capacity),
         held=held,
@@ -293,7 +279,7 @@ def _device_weights(i: ServingInputs, weights: Value) -> Value:
     common = weights - experts
     whole = common / i.tp_size + copied / i.stage_devices
     return (
-        whole if is_zero(i.pp_size - 1) else where(i.pp_size > 1, stage_weights(i, weights), whole)
+        whole if is_zero(i.pp_size - 1) else where(i.pp_size > 1, _stage_weights(i, weights), whole)
     )
 
 

@@ -44,17 +44,6 @@ from mlsysim.solvers.serving.passes import (
 )
 from mlsysim.solvers.serving.power import batch_power, token_times
 
-__all__ = [
-    "ClosedLoop",
-    "aligned_prompts",
-    "closed_loop",
-    "gathered_tokens",
-    "preempted_share",
-    "prompts_together",
-    "refills_together",
-    "serve_operators",
-]
-
 
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""

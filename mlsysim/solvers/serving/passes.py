@@ -26,16 +26,6 @@ from mlsysim.solvers.serving.memory import cache_read, device_prompt, pass_budge
 from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.work import by_blocks, mean_over_attention
 
-__all__ = [
-    "Pass",
-    "attending_time",
-    "decode_pass",
-    "device_rates",
-    "load_crossover",
-    "new_tokens",
-    "prefill_pass",
-]
-
 
 @dataclass(frozen=True)
 class Pass:

@@ -13,8 +13,6 @@ from mlsysim.solvers.serving.passes import new_tokens
 from mlsysim.solvers.tower import tower_flops, tower_of
 from mlsysim.solvers.work import decode_score_flops, token_flops
 
-__all__ = ["batch_power", "served_power", "token_times"]
-
 
 def batch_power(
     i: ServingInputs,

@@ -12,16 +12,6 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.memory import device_blocks, server_memory
 from mlsysim.solvers.serving.operators import serve_operators
 
-__all__ = [
-    "Prefixes",
-    "fixed_point",
-    "prefixes_at",
-    "reusable_share",
-    "running_memory",
-    "serve_sessions",
-    "thinking",
-]
-
 _HALVINGS = 14
 """Bisection steps over the range of request rates."""
 

@@ -25,8 +25,6 @@ from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.sessions import serve_sessions
 from mlsysim.solvers.serving.textbook import serve_textbook
 
-__all__ = ["ServingResult", "ServingSolver"]
-
 
 @record
 class ServingResult(Result):

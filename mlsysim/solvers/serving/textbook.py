@@ -27,8 +27,6 @@ from mlsysim.solvers.work import (
     weights_read,
 )
 
-__all__ = ["serve_textbook"]
-
 
 def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     """Prefill a batch of prompts at once, then decode token by token."""

@@ -11,8 +11,6 @@ from mlsysim.core.types import ServingCalibration
 from mlsysim.solvers.traffic.engine import interpolated
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
-__all__ = ["LAW", "LOADS", "SIMULATED", "edges_of", "law_edges", "outside", "simulated"]
-
 LOADS = (0.15, 0.45, 0.7, 0.85)
 """Utilizations at the middle of the ranges for which `LAW` has a row."""
 LAW = {

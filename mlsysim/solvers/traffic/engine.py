@@ -36,8 +36,6 @@ from mlsysim.solvers.serving.operators import (
 from mlsysim.solvers.serving.passes import device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
-__all__ = ["Engine", "engine_of", "interpolated", "with_prefixes"]
-
 _DOUBLINGS = 15
 """Batch sizes at which decode steps are timed: 1, 2, 4 and so on to 16,384."""
 _LAUNCHED = 1.5

@@ -23,8 +23,6 @@ from mlsysim.solvers.serving.inputs import (
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.signatures import marked
 
-__all__ = ["ONLY", "ROLES", "RULES", "OpenLoopArguments", "OpenLoopInputs"]
-
 ROLES = {name: name for name in ("both", "prefill", "decode")}
 """The role of an engine: all of a request, or the part of one pool."""
 

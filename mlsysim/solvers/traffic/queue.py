@@ -26,8 +26,6 @@ _SMALL = 1e-6
 _ROUNDS = 3
 """Iterations that compute the cached prefixes from the requests in flight."""
 
-__all__ = ["queue_at", "serve_open_loop", "serve_open_sessions", "settled"]
-
 
 def serve_open_loop(i: OpenLoopInputs) -> dict[str, Any]:
     """Serve requests that arrive from outside."""

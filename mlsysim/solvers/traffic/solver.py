@@ -18,8 +18,6 @@ from mlsysim.solvers.traffic.bands import outside
 from mlsysim.solvers.traffic.inputs import ROLES, RULES, OpenLoopArguments, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import serve_open_loop, serve_open_sessions
 
-__all__ = ["OpenLoopResult", "OpenLoopSolver", "overload"]
-
 
 @record
 class OpenLoopResult(Result):

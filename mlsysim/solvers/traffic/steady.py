@@ -12,17 +12,6 @@ from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, wh
 from mlsysim.solvers.traffic.engine import Engine, interpolated
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
-__all__ = [
-    "PERCENTILES",
-    "Requests",
-    "SteadyState",
-    "Turnover",
-    "percentiles",
-    "requests_of",
-    "steady_state",
-    "turnover_of",
-]
-
 _SMALL = 1e-6
 _PASS_ROUNDS = 4
 """Times that the prompts of a pass that never decodes are computed from its time."""
