@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import click
 
 from mlsysim.cli.formats import flat, formatted, show
 from mlsysim.cli.options import Names
+from mlsysim.core.catalog import paths
 from mlsysim.core.errors import ConfigError, UnknownEntryError, spelled
 from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import PRECISIONS, Accelerator, Workload
+from mlsysim.core.types import PRECISIONS, Accelerator, Entry, Workload
 from mlsysim.core.units import format_number
 from mlsysim.coverage import QUESTIONS, STATUSES
 from mlsysim.coverage import support as supported
@@ -193,7 +195,7 @@ def _rows(text: str | None, kind: type) -> list[Any] | None:
 
 def row_details(row: Any) -> list[dict[str, Any]]:
     """Return every value of a row: name, text, plain value, source, whether it is estimated."""
-    table = type(row)  # the record class, for its fields
+    entry = isinstance(row, Entry)
     return [
         {
             "field": path,
@@ -201,29 +203,22 @@ def row_details(row: Any) -> list[dict[str, Any]]:
             if path.endswith("year")
             else format_number(getattr(value, "name", value)),
             "value": plain(value),
-            "estimated": bool(getattr(row, "is_estimated", lambda _: False)(path)),
-            "source": _source(row, path),
+            "estimated": entry and row.is_estimated(path),
+            "source": _cited(row, path) if entry else str(row.source or ""),
         }
-        for path, value in _values(row, table)
+        for path, value in _values(row)
     ]
 
 
-def _values(row: Any, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-        if name in ("source", "field_sources", "estimated", "note"):
-            continue
-        value = getattr(row, name)
-        if hasattr(value, "__dataclass_fields__") and not hasattr(value, "source"):
-            yield from _values(value, type(value), f"{prefix}{name}.")
-        elif isinstance(value, tuple) and value and hasattr(value[0], "summary"):
-            for spot, item in enumerate(value):
-                yield f"{prefix}{name}[{spot}]", item.summary
+def _values(row: Any) -> Iterator[tuple[str, Any]]:
+    for path in paths(row):
+        value = attrgetter(path)(row)
+        if isinstance(value, tuple) and value and hasattr(value[0], "summary"):
+            yield from ((f"{path}[{spot}]", item.summary) for spot, item in enumerate(value))
         elif value is not None:
-            yield prefix + name, value
+            yield path, value
 
 
-def _source(row: Any, path: str) -> str:
-    if not hasattr(row, "source_of"):
-        return str(row.source or "") if hasattr(row, "source") else ""
+def _cited(row: Entry, path: str) -> str:
     source = row.source_of(path.split("[")[0])
     return f"{source}{f' <{source.url}>' if source.url else ''}"

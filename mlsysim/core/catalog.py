@@ -153,7 +153,7 @@ class _CatalogType(type):
             If a field cannot be converted to its unit.
         """
         rows = cls._rows()
-        known = list(dict.fromkeys(path for row in rows.values() for path in _paths(row)))
+        known = list(dict.fromkeys(path for row in rows.values() for path in paths(row)))
         for name in (units or {}).values():
             if not isinstance(name, str):
                 raise ConfigError(
@@ -220,14 +220,14 @@ def _made(row: Record | Deferred[Any]) -> Any:
     return row.__get__(None) if isinstance(row, Deferred) else row
 
 
-def _paths(row: Record, prefix: str = "") -> Iterator[str]:
+def paths(row: Record, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of a row's values; provenance itself is not one of them."""
     for item in dataclasses.fields(row):
         if item.name in ("source", "field_sources", "estimated", "note"):
             continue
         value = getattr(row, item.name)
         if isinstance(value, Record) and not isinstance(value, Entry):
-            yield from _paths(value, f"{prefix}{item.name}.")
+            yield from paths(value, f"{prefix}{item.name}.")
         else:
             yield prefix + item.name
 

@@ -87,29 +87,20 @@ def number(
 
 @dataclasses.dataclass(frozen=True)
 class Prior:
-    """What is known about a constant before any run is measured, in the unit of its field.
-
-    Attributes
-    ----------
-    usual : float
-        Its value where no run determines it.
-    low, high : float
-        Physical limits: a fit does not leave them.
-    expected : float
-        The value toward which a fit pulls it.
-    spread : float or None
-        How much it differs between machines or engines: standard deviation of the logarithm.
-        `None` if that is not known.
-    scales : str
-        The component of a time that it scales, if it is the only constant that does.
-    """
+    """What is known about a constant before any run is measured, in the unit of its field."""
 
     usual: float
+    """Its value where no run determines it."""
     low: float
     high: float
+    """Physical limits: a fit does not leave them."""
     expected: float
+    """The value toward which a fit pulls it."""
     spread: float | None
+    """How much it differs between machines or engines: standard deviation of the logarithm. `None`
+    if that is not known."""
     scales: str
+    """The component of a time that it scales, if it is the only constant that does."""
 
 
 def constant(
@@ -121,21 +112,16 @@ def constant(
     expected: float | None = None,
     spread: float | None = None,
     scales: str = "",
-    default: Any = dataclasses.MISSING,
-    zero: bool = False,
-    whole: bool = False,
-    most: float = math.inf,
     plain: bool = False,
+    default: Any = dataclasses.MISSING,
+    **limits: Any,
 ) -> Any:
     """Declare a field that holds a fitted constant, with all that is known about it beforehand.
 
     It is a quantity if it has a unit and is not `plain`. `Prior` describes the arguments from
     `usual` to `scales`, and `quantity` and `number` describe the others.
     """
-    if unit and not plain:
-        declared = quantity(unit, default=default, zero=zero)
-    else:
-        declared = number(default=default, zero=zero, whole=whole, most=most, unit=unit)
+    declared = quantity(unit, **limits) if unit and not plain else number(unit=unit, **limits)
     prior = Prior(usual, low, high, usual if expected is None else expected, spread, scales)
     return dataclasses.field(default=default, metadata={**declared.metadata, "prior": prior})
 

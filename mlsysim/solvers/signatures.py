@@ -99,7 +99,8 @@ def given_to(
 ) -> dict[str, Any]:
     """Return all arguments of a call, with the defaults of those that are left out.
 
-    `own` are the values of the function's own arguments, such as its `locals()`.
+    `own` are the values of a function's own arguments, such as its `locals()`, and `shared` those
+    of shared ones. `signature` is the composed signature.
 
     Raises
     ------
@@ -124,14 +125,8 @@ def composed(
 ) -> Callable[[F], F]:
     """Write shared arguments out in the signature and the docstring of a function.
 
-    A description in the function's own docstring has priority over the declaration's.
-
-    Parameters
-    ----------
-    defaults
-        Defaults that differ from those of the declaration.
-    without
-        Shared arguments that the function does not accept.
+    A description in the function's own docstring has priority over the declaration's. `defaults`
+    replace those of the declaration, and the function does not accept the arguments in `without`.
     """
     changed = defaults or {}
 
