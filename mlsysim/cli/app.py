@@ -182,10 +182,10 @@ def calibrate(file: str, output: str | None, base: str | None, form: str) -> Non
 
 def _check_output(file: str, output: str | None) -> None:
     """Reject to overwrite the measurements."""
-    same = False
+    overwrites = False
     with suppress(OSError, ValueError):  # a path that does not exist, or that cannot be read
-        same = output is not None and Path(file).samefile(output)
-    if same:
+        overwrites = output is not None and Path(file).samefile(output)
+    if overwrites:
         raise ConfigError(
             f"--output {shown(output)} is the file of measurements, and the report would "
             "replace it: name another file",

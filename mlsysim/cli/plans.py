@@ -128,8 +128,11 @@ def _parts_table(comparison: Contrast, other: DistributedResult) -> Table:
     """Return the parts of the step that differ by more than rounding."""
     least = 1e-9 * other.step_latency_total.to("ms").magnitude
     times = {name: value.to("ms").magnitude for name, value in comparison.parts.items()}
-    shown = {name: time for name, time in times.items() if abs(time) > least}
-    columns = {"part": Column(list(shown)), "extra_time": Column(list(shown.values()), "ms")}
+    differences = {name: time for name, time in times.items() if abs(time) > least}
+    columns = {
+        "part": Column(list(differences)),
+        "extra_time": Column(list(differences.values()), "ms"),
+    }
     return Table(columns, limit=None)
 
 

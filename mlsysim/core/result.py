@@ -133,15 +133,15 @@ class Result(Mapping[str, Any]):
                 "an edited copy of a result: explain the result that solve returned",
             )
         derivation = self._derivation()
-        wanted = [self._derived(name) for name in names]
-        for name in wanted:
+        fields = [self._derived(name) for name in names]
+        for name in fields:
             if name in self._fields() and name not in derivation.roots:
                 raise UnknownEntryError(
                     f"{name} is not a computed number: explain one of "
                     f"{', '.join(derivation.roots)}, or all with explain()",
                     argument="names",
                 )
-        part = derivation.only(*wanted).to_depth(depth)
+        part = derivation.only(*fields).to_depth(depth)
         return part if names else part.totals_first()
 
     def _derivation(self) -> Derivation:

@@ -284,8 +284,8 @@ class ClusterCalibration(Calibration):
             if most > 1
         ]
         parts += [" or ".join(self.covered.precision), " or ".join(self.covered.networks)]
-        wide = (self.unseen_band_low, self.unseen_band_high)
-        beyond = "no band" if None in wide else "{:.3g} to {:.3g}".format(*wide)
+        band = (self.unseen_band_low, self.unseen_band_high)
+        beyond = "no band" if None in band else "{:.3g} to {:.3g}".format(*band)
         return f"{', '.join(parts)}; beyond: {beyond}"
 
     def to_yaml(self) -> str:
@@ -328,11 +328,11 @@ class ClusterCalibration(Calibration):
         if self.unidentified:
             lines += ["", f"not identified by these runs: {', '.join(self.unidentified)}"]
         if self.surprising:
-            far = ", ".join(
+            factors = ", ".join(
                 f"{each.name} (x{each.factor:.3g}, {abs(each.deviations):.1f} standard deviations)"
                 for each in self.surprising
             )
-            lines += ["", f"far from all published constants: {far}", _CHECK_FIRST]
+            lines += ["", f"far from all published constants: {factors}", _CHECK_FIRST]
         lines += [f"\n{each}" for each in self.conflicts]
         if self.next_run is not None:
             low, high = self.next_run.band_low, self.next_run.band_high
@@ -523,7 +523,7 @@ def _calibration_of(values: Mapping[str, Any]) -> ClusterCalibration:
         estimated = frozenset(unit[0] for unit in units_of(kind)) - identified
         return kind(name=name, source=source, estimated=estimated, **numbers)
 
-    same = ("name", "device", "formats", "factors", "rows", "refused", "next_run")
+    copied_keys = ("name", "device", "formats", "factors", "rows", "refused", "next_run")
     bands = {"family": values["band"], "unseen": values["unseen_band"]}
     return ClusterCalibration(
         source=source,
@@ -535,5 +535,5 @@ def _calibration_of(values: Mapping[str, Any]) -> ClusterCalibration:
         covered=values.get("covers"),
         conflicts=values.get("conflicts", ()),
         **{f"{basis}_band_{edge}": bands[basis][edge] for basis in bands for edge in bands[basis]},
-        **{key: values[key] for key in same},
+        **{key: values[key] for key in copied_keys},
     )

@@ -349,7 +349,7 @@ def _system() -> Schema:
         refused = {"not": {}, "faults": {"not": message}}
         return {"properties": dict.fromkeys(fleet, refused)}
 
-    together = {
+    fleet_rule = {
         "dependentRequired": {"count": ["fabric"], "fabric": ["count"]},
         "faults": {"dependentRequired": "is missing: a fleet needs count and fabric"},
     }
@@ -360,7 +360,7 @@ def _system() -> Schema:
         dependentSchemas={
             "hardware": alone("hardware"),
             "cluster": alone("cluster"),
-            "node": together,
+            "node": fleet_rule,
         },
         faults={
             "minProperties": "is empty: name one of hardware, node and cluster",

@@ -95,9 +95,9 @@ class Task:
                 )
         for name, default in self.defaults.items():
             if default is inspect.Parameter.empty and name not in arguments:
-                wanted = getattr(self.solver.parameters[name], "wanted", "a value")
+                example = getattr(self.solver.parameters[name], "wanted", "a value")
                 yield ConfigError(
-                    f"{name} is missing and has no default in {self.name}: give {wanted}",
+                    f"{name} is missing and has no default in {self.name}: give {example}",
                     argument=name,
                 )
 
@@ -311,13 +311,13 @@ class Scenario(Record):
         super().__post_init__()
         require(self, arguments=Mapping)
         for field in ("limits", "macro_limits"):
-            given = getattr(self, field)
-            if not isinstance(given, (tuple, frozenset, Iterator)):
+            limits = getattr(self, field)
+            if not isinstance(limits, (tuple, frozenset, Iterator)):
                 raise ConfigError(
-                    f"{field} = {shown(given)} is not a tuple of limits: pass (Limit(...),)",
+                    f"{field} = {shown(limits)} is not a tuple of limits: pass (Limit(...),)",
                     argument=field,
                 )
-            self._keep(field, tuple(given))
+            self._keep(field, tuple(limits))
         for fault in self.faults():
             raise fault
 
@@ -339,8 +339,8 @@ class Scenario(Record):
         SingleNodeResult, ServingResult or DistributedResult
             The solver's result, which can show its work.
         """
-        given = self.question.given(self.workload, self.system, self.arguments)
-        answer: Result = self.question.solver.solve(**given)
+        arguments = self.question.given(self.workload, self.system, self.arguments)
+        answer: Result = self.question.solver.solve(**arguments)
         return answer
 
     def faults(self) -> list[ConfigError]:

@@ -80,8 +80,8 @@ class Check(Record):
     @property
     def like_limit(self) -> Any:
         """The value in the unit of its limit, if there is one."""
-        both = hasattr(self.value, "units") and hasattr(self.limit, "units")
-        return self.value.to(self.limit.units) if both else self.value  # type: ignore[union-attr]
+        comparable = hasattr(self.value, "units") and hasattr(self.limit, "units")
+        return self.value.to(self.limit.units) if comparable else self.value  # type: ignore[union-attr]
 
     @property
     def value_text(self) -> str:
@@ -429,8 +429,8 @@ def _distance(check: Check) -> str:
 def _macro_level(scenario: Scenario, costs: Macro, runs: bool) -> Level:
     checks: list[Check] = []
     for limit in scenario.macro_limits:
-        value, missing = costs.figure(limit.metric)
-        checks += _checks("macro", limit, value, runs, missing)
+        value, reason = costs.figure(limit.metric)
+        checks += _checks("macro", limit, value, runs, reason)
     figures = []
     if scenario.duration_days is not None:
         # Energy and its cost depend on the assumed utilization of the devices.
@@ -457,15 +457,15 @@ class Macro:
 
     def figure(self, metric: str) -> tuple[Any, str]:
         """Return a metric, or `None` and why it is not known."""
-        having = [kind for kind in self.answers if metric in kind._fields()]
-        results = (self.result(kind) for kind in having)
+        kinds = [kind for kind in self.answers if metric in kind._fields()]
+        results = (self.result(kind) for kind in kinds)
         value = next((result[metric] for result in results if result is not None), None)
         if value is not None:
             return value, ""
-        for kind in having:
+        for kind in kinds:
             if isinstance(reason := self.answers[kind], str):
                 return None, reason
-        if SustainabilityResult in having:
+        if SustainabilityResult in kinds:
             return None, "not known: there is no embodied-carbon figure for a standalone device"
         return None, "not known: it needs a unit_price or a rate that is not given"
 

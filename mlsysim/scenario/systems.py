@@ -113,32 +113,32 @@ def part_of_server(server: Accelerator | Node, devices: int) -> Node:
     2
     """
     if not isinstance(server, Node):
-        others = [
+        servers = [
             name
             for name, node in Nodes.items()
             if isinstance(node, Node) and node.accelerator == server
         ]
         raise ConfigError(
             f"{getattr(server, 'name', shown(server))} is not a server, so it has no part of "
-            f"{devices} devices: choose one such as {' or '.join(others) or 'DGX_H100'}",
+            f"{devices} devices: choose one such as {' or '.join(servers) or 'DGX_H100'}",
             argument="server",
         )
-    held = server.accelerators_per_node
-    if type(devices) is not int or not 1 <= devices <= held:
+    total = server.accelerators_per_node
+    if type(devices) is not int or not 1 <= devices <= total:
         raise ConfigError(
-            f"devices = {shown(devices)} of {server.name}: give 1 to {held}", argument="devices"
+            f"devices = {shown(devices)} of {server.name}: give 1 to {total}", argument="devices"
         )
-    if devices == held:
+    if devices == total:
         return server
     power, device = server.power, server.accelerator
     if power is not None:
-        power = None if device.tdp is None else power - (held - devices) * device.tdp
+        power = None if device.tdp is None else power - (total - devices) * device.tdp
     return dataclasses.replace(
         server,
-        name=f"{server.name}, {devices} of {held} devices",
+        name=f"{server.name}, {devices} of {total} devices",
         accelerators_per_node=devices,
         devices_per_host=server.devices_per_host and min(server.devices_per_host, devices),
-        nics_per_node=max(1, server.nics_per_node * devices // held),
+        nics_per_node=max(1, server.nics_per_node * devices // total),
         power=power,
         unit_price=None,
         estimated=server.estimated | {"nics_per_node", *(["power"] if power is not None else [])},
@@ -161,12 +161,12 @@ def without_facility(grid: GridProfile) -> Datacenter:
 
 def _bare_node(device: Accelerator) -> Node:
     """Wrap a device; the node's values keep the sources and estimates of the device's."""
-    same = {"power": "tdp", "unit_price": "unit_price"}
+    origins = {"power": "tdp", "unit_price": "unit_price"}
     return Node(
         name=device.name,
         source=_ALONE,
-        field_sources={field: device.source_of(origin) for field, origin in same.items()},
-        estimated=frozenset(f for f, origin in same.items() if device.is_estimated(origin)),
+        field_sources={field: device.source_of(origin) for field, origin in origins.items()},
+        estimated=frozenset(f for f, origin in origins.items() if device.is_estimated(origin)),
         accelerator=device,
         accelerators_per_node=1,
         scale_up=NO_LINK,

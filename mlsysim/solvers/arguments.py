@@ -116,9 +116,9 @@ class Noun(Argument):
 
     def _admit(self, name: str, value: Any) -> Any:
         if not isinstance(value, self.kinds):
-            wanted = " or ".join(kind.__name__ for kind in self.kinds)
+            types = " or ".join(kind.__name__ for kind in self.kinds)
             raise ConfigError(
-                f"{name} = {shown(value)} is not {article(wanted)} {wanted}; pass one such as "
+                f"{name} = {shown(value)} is not {article(types)} {types}; pass one such as "
                 f"{self.hint}",
                 argument=name,
             )
@@ -333,8 +333,8 @@ class Choice(Argument):
             return value
         if isinstance(value, str) and "+" in value:
             # Parts may be joined in any order.
-            same = sorted(value.split("+"))
-            value = next((name for name in options if sorted(name.split("+")) == same), value)
+            parts = sorted(value.split("+"))
+            value = next((name for name in options if sorted(name.split("+")) == parts), value)
         if not isinstance(value, str) or value not in options:
             near = get_close_matches(str(shown(value)).strip("'\"").lower(), options, n=1)
             hint = f'; did you mean "{near[0]}"?' if near else ""
