@@ -9,7 +9,6 @@ time, and a column is expanded to all rows when it is read.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, hint, shown
 from mlsysim.core.fields import units_of, whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
 from mlsysim.core.units import si_factor
 from mlsysim.grid import Grid, Part
 from mlsysim.slices import Executors, Progress, reporter, run_slices
-from mlsysim.solvers.arguments import Whole
+from mlsysim.solvers.arguments import Choice, Whole
 from mlsysim.solvers.base import Solver
 from mlsysim.spread import SpreadColumn, unknown
 
@@ -244,11 +243,7 @@ def sweep(
             argument="solver",
         )
     for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
-        if not isinstance(value, str) or value not in known:
-            raise ConfigError(
-                f"{name} = {shown(value)} is unknown: choose one of {', '.join(known)}",
-                argument=name,
-            )
+        Choice.among(known).admit(name, value)
     # Rows are dropped from a complete table, so memory holds two.
     grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
     try:
@@ -344,10 +339,9 @@ def _with_defaults(cls: type[Solver[Any, Any]], arguments: Mapping[str, Any]) ->
     known = cls.defaults
     for name in arguments:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            nearest = hint(name, known, f"known: {', '.join(known)}")
             raise ConfigError(
-                f"{cls.__name__} has no argument {shown(name)}; {hint}", argument=name
+                f"{cls.__name__} has no argument {shown(name)}; {nearest}", argument=name
             )
     missing = [n for n, v in known.items() if v is inspect.Parameter.empty and n not in arguments]
     if missing:

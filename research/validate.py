@@ -12,13 +12,13 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from mlsysim.cli.formats import print_json, print_text
-from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.errors import ConfigError, MLSysError
 from mlsysim.core.types import Calibration
+from mlsysim.solvers.arguments import Choice
 from mlsysim.validation.report import Report
 from mlsysim.validation.rows import rows_of_split
 from mlsysim.validation.validate import Compared, admitted_calibration, report_on
@@ -68,13 +68,7 @@ def validate(
     if not rows:
         raise ConfigError("source = [] holds no measurements", argument="source")
     name = _kind_of(rows) if kind is None or (isinstance(kind, str) and not kind) else kind
-    if not isinstance(name, str) or name not in KINDS:
-        near = get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise ConfigError(
-            f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
-            argument="kind",
-        )
+    Choice.among(KINDS).admit("kind", name)
     compare: Callable[..., Compared]
     compare = importlib.import_module(f"research.readers.{name}").compare
     if calibration is not None:

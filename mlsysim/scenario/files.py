@@ -27,6 +27,7 @@ import yaml
 from mlsysim.core.errors import ConfigError, hint, shown
 from mlsysim.core.files import UNPRINTABLE, named, read_bytes
 from mlsysim.core.units import read_amount
+from mlsysim.solvers.arguments import Choice
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -585,11 +586,7 @@ def read_text(text: str, kind: str) -> Document:
     ConfigError
         If the text is not of this kind. Lesser faults are recorded in the document.
     """
-    if not isinstance(kind, str) or kind not in _READERS:
-        raise ConfigError(
-            f"kind = {shown(kind)} is unknown: choose one of {', '.join(_READERS)}",
-            argument="kind",
-        )
+    Choice.among(_READERS).admit("kind", kind)
     if not isinstance(text, str):
         raise ConfigError(f"text must be a str, not {type(text).__name__}", argument="text")
     if len(text) > MAX_BYTES:

@@ -9,7 +9,7 @@ the planner use it too. Arguments of several functions are declared once (`solve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from inspect import Parameter
@@ -325,6 +325,11 @@ class Choice(Argument):
     """One of a few named options."""
 
     options: Mapping[str, Any] | None = None
+
+    @classmethod
+    def among(cls, names: Iterable[str], *, optional: bool = False) -> Self:
+        """Return the kind of one of these names."""
+        return cls(options={name: name for name in names}, optional=optional)
 
     def _admit(self, name: str, value: Any) -> Any:
         options = self.options or {}

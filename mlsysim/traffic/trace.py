@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
-from mlsysim.solvers.arguments import Whole
+from mlsysim.solvers.arguments import Choice, Whole
 from mlsysim.traffic.prefixes import BLOCK, cached_by_blocks
 
 __all__ = ["COLUMNS", "UNITS", "Trace", "read_trace"]
@@ -152,11 +152,7 @@ def read_trace(
             f"ignore = {shown(ignore)} is not a list of columns: give names, as in ['user']",
             argument="ignore",
         )
-    if time_unit is not None and (not isinstance(time_unit, str) or time_unit not in UNITS):
-        raise ConfigError(
-            f"time_unit = {shown(time_unit)} is unknown: choose one of {', '.join(UNITS)}",
-            argument="time_unit",
-        )
+    Choice.among(UNITS, optional=True).admit("time_unit", time_unit)
     blocks = Whole(optional=True)
     hash_block = blocks.admit("hash_block", hash_block)
     cache_blocks = blocks.admit("cache_blocks", cache_blocks)

@@ -18,7 +18,7 @@ from mlsysim.core.units import is_quantity, read_amount, si_factor
 from mlsysim.scenario.files import scalar_of
 from mlsysim.scenario.names import read_argument
 from mlsysim.solvers import QUESTIONS
-from mlsysim.solvers.arguments import Amount, Switch
+from mlsysim.solvers.arguments import Amount, Choice, Switch
 from mlsysim.solvers.base import Solver
 from mlsysim.validation.report import Comparison, combined_band, comparison
 from mlsysim.validation.rows import Row, Skip, above_zero
@@ -108,14 +108,7 @@ class Columns:
         heads = [head for head in map(Head.of, texts) if head.name not in LABELS]
         _refuse_earlier(heads)
         name = _kind_of(heads) if kind is None or (isinstance(kind, str) and not kind) else kind
-        if not isinstance(name, str) or name not in KINDS:
-            near = get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
-            hint = f'; did you mean "{near[0]}"?' if near else ""
-            raise ConfigError(
-                f"kind = {shown(name)} is unknown: choose one of {', '.join(KINDS)}{hint}",
-                argument="kind",
-            )
-        solver = KINDS[name]
+        solver = KINDS[Choice.among(KINDS).admit("kind", name)]
         _refuse_unknown(heads, name)
         arguments = tuple(head for head in heads if head.name in solver.parameters)
         fields = fields_of(name).keys() - solver.parameters.keys()

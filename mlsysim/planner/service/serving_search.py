@@ -66,11 +66,11 @@ __all__ = [
 CONFIDENCE = 0.8
 """Usual probability of keeping all limits."""
 _PRECISION = "bf16"
-_GOAL = arguments.Choice(options=dict(zip(SERVING_GOALS, SERVING_GOALS, strict=True)))
+_GOAL = arguments.Choice.among(SERVING_GOALS)
 _MOST_DEVICES = arguments.Whole(maximum=100_000)
 _CONFIDENCE = arguments.Portion(optional=True)
 _BATCH_LIMIT = arguments.Whole()
-_ENGINE = arguments.Choice(options=dict(zip(ENGINES, ENGINES, strict=True)))
+_ENGINE = arguments.Choice.among(ENGINES)
 _LINK = arguments.Noun(kinds=(NetworkFabric,), hint="Systems.Fabrics.InfiniBand_NDR", optional=True)
 PRICE = arguments.Amount(unit="USD/h", zero=True)
 """Price of a device and time."""

@@ -86,7 +86,7 @@ def advise(
     model: Annotated[TransformerModel, _STEP["model"]],
     fleet: Annotated[Fleet | Sequence[Fleet], _STEP["fleet"]],
     batch_size: Annotated[int | Sequence[int], _STEP["batch_size"]],
-    goal: Annotated[str, Choice(options=dict(zip(GOALS, GOALS, strict=True)))] = "throughput",
+    goal: Annotated[str, Choice.among(GOALS)] = "throughput",
     training_tokens: Annotated[float | None, _PRICES["training_tokens"]] = None,
     datacenter: Annotated[Datacenter | GridProfile | None, _PRICES["datacenter"]] = None,
     kwh_price: Annotated[float | Quantity | None, _PRICES["kwh_price"]] = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.table import Column
 from mlsysim.core.types import Fleet, TransformerModel
 from mlsysim.planner.prices import Price
@@ -19,6 +19,7 @@ from mlsysim.solvers import (
     ReliabilitySolver,
     SustainabilitySolver,
 )
+from mlsysim.solvers.arguments import Choice
 from mlsysim.sweeps import Sweep, sweep
 
 __all__ = ["GOALS", "MILLION", "Goal"]
@@ -49,11 +50,7 @@ class Goal:
         failures: bool,
         within: float,
     ) -> None:
-        if not isinstance(name, str) or name not in GOALS:
-            raise ConfigError(
-                f"goal = {shown(name)} is unknown: choose one of {', '.join(GOALS)}",
-                argument="goal",
-            )
+        Choice.among(GOALS).admit("goal", name)
         if name == "time" and tokens is None:
             raise ConfigError(
                 "training_tokens is missing: the time to train depends on them; give the tokens "
