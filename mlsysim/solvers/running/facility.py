@@ -83,13 +83,7 @@ def as_datacenter(place: Datacenter | GridProfile) -> Datacenter:
 
 
 def check_power(inputs: RunningInputs) -> None:
-    """Raise if the fleet's power is unknown.
-
-    Raises
-    ------
-    ConfigError
-        If the design power of its devices or the power of the host is not known.
-    """
+    """Reject a fleet if the design power of its devices, or the power of its hosts, is unknown."""
     node = inputs.fleet.node
     if node.accelerator.tdp is None:
         raise ConfigError(

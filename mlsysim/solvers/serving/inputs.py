@@ -492,6 +492,16 @@ def _longest(i: ServingInputs) -> Value:
     return i.seq_len + (i.turns - 1) / 2 * added + i.output_len
 
 
+def _sends_tokens(i: ServingInputs) -> Any:
+    """Return whether ranks send tokens to the experts of others."""
+    return (i.model.moe_layers > 0) & (i.most_ranks > 1)
+
+
+_WITHOUT_EXCHANGE = (
+    "because no tokens are sent to experts of other ranks: leave it out, or give a model with "
+    "experts and attention_dp above 1"
+)
+
 RULES: tuple[Rule[ServingInputs], ...] = (
     within_context(_longest, "seq_len + output_len"),
     Rule(
@@ -560,20 +570,16 @@ RULES: tuple[Rule[ServingInputs], ...] = (
     ),
     Rule(
         "dispatch_precision",
-        lambda i: (i.dispatch_given == 0) | ((i.model.moe_layers > 0) & (i.most_ranks > 1)),
+        lambda i: (i.dispatch_given == 0) | _sends_tokens(i),
         lambda i: (
-            f"dispatch_precision = {i.dispatch_precision.name} has no effect, because no tokens "
-            "are sent to experts of other ranks: leave it out, or give a model with experts and "
-            "attention_dp above 1"
+            f"dispatch_precision = {i.dispatch_precision.name} has no effect, {_WITHOUT_EXCHANGE}"
         ),
     ),
     Rule(
         "overlap_batches",
-        lambda i: (i.overlap_batches == 0) | ((i.model.moe_layers > 0) & (i.most_ranks > 1)),
+        lambda i: (i.overlap_batches == 0) | _sends_tokens(i),
         lambda i: (
-            f"overlap_batches = {i.overlap_batches:g} has nothing to hide, because no tokens are "
-            "sent to experts of other ranks: leave it out, or give a model with experts and "
-            "attention_dp above 1"
+            f"overlap_batches = {i.overlap_batches:g} has nothing to hide, {_WITHOUT_EXCHANGE}"
         ),
     ),
     Rule(
@@ -695,13 +701,7 @@ NOTHING_TO_LOAD: Rule[Any] = Rule(
 
 
 def check_generates(inputs: ServingInputs) -> None:
-    """Reject models that do not generate text.
-
-    Raises
-    ------
-    ConfigError
-        If the model is an encoder.
-    """
+    """Reject models that do not generate text."""
     if not inputs.model.causal:
         raise ConfigError(
             f"model = {inputs.model.name} encodes text but does not generate any; time its "
