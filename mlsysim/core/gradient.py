@@ -18,28 +18,19 @@ from mlsysim.core.recording import Input, Recorded, value_of
 
 @dataclass(eq=False)
 class Slope:
-    """The derivative of a result with respect to one input.
-
-    Attributes
-    ----------
-    input : Input
-        The input.
-    value : float
-        Value of the input in SI base units.
-    slope : float
-        The derivative, in SI base units.
-    stepped : bool
-        Whether the result also depends on it through rounding, which has a derivative of zero.
-    tied : bool
-        Whether it reaches the result through a maximum or minimum of two equal numbers, so that the
-        derivative is only that of one side.
-    """
+    """The derivative of a result with respect to one input."""
 
     input: Input
+    """The input."""
     value: float
+    """Value of the input in SI base units."""
     slope: float = 0.0
+    """The derivative, in SI base units."""
     stepped: bool = False
+    """Whether the result also depends on it through rounding, which has a derivative of zero."""
     tied: bool = False
+    """Whether it reaches the result through a maximum or minimum of two equal numbers, so that the
+    derivative is only that of one side."""
 
 
 def plain(number: Any) -> float:

@@ -195,7 +195,7 @@ def load(*splits: str) -> Runs:
 
 def _ideal(i: TrainingInputs) -> float:
     plain = i.plain()
-    return float(training_work(plain).model_flops / (plain.devices * plain.peak_rate))
+    return float(training_work(plain).flops.model / (plain.devices * plain.peak_rate))
 
 
 def free(runs: Runs) -> dict[Key, tuple[float, float, float, float]]:

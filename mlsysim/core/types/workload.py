@@ -513,19 +513,9 @@ class TransformerModel(Workload):
                 gates=0,
                 output_gate=False,
             )
-        return unchecked(
-            LatentAttention,
-            query_rank=latent.query_rank,
-            query_vector=latent.query_vector,
-            kv_rank=latent.kv_rank,
-            nope_dim=latent.nope_dim,
-            rope_dim=latent.rope_dim,
-            heads=self.heads,
-            value_dim=self.head_dim,
-            reach=latent.reach,
-            output_gate=latent.output_gate,
-            gates=latent.gates,
-        )
+        stated = {name: value for name, value in vars(latent).items() if name[0] != "_"}
+        stated |= {"heads": self.heads, "value_dim": self.head_dim}
+        return unchecked(LatentAttention, **stated)
 
     @property
     def _mlp(self) -> FeedForward:

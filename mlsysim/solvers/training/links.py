@@ -152,7 +152,7 @@ def all_reduces(i: TrainingInputs, w: Work) -> Value:
     for group in i.model.groups:
         needed: Value = 1
         if (block := group.experts) is not None:
-            needed = where((w.expert_group <= i.ep_size) & (block.shared_width == 0), 0, 1)
+            needed = where((w.experts.group <= i.ep_size) & (block.shared_width == 0), 0, 1)
         both = (group.attention is not None) + (group.feed_forward is not None) * needed
         blocks.append(i.recompute.all_reduces_per_layer * both / 2)
     return mean_over(i.model, blocks)
@@ -272,44 +272,6 @@ def exchange_time(i: TrainingInputs, w: Work, links: DeviceLinks, copies_per_nod
     return sum_of(exchanges) / i.model.layers if exchanges else i.model.routed_layers * latency
 
 
-@dataclass(frozen=True)
-class _Replicas:
-    """Devices with the same parameters, in groups over which states are sharded."""
-
-    parameters: Value
-    trained: Value
-    shards: _Group
-    """A group over which states are sharded."""
-    groups: _Group
-    """The devices with the same shard, in all such groups."""
-
-
-def _replicas(i: TrainingInputs, w: Work, links: DeviceLinks) -> tuple[_Replicas, _Replicas]:
-    """Return the replicas of the common parameters and of experts: 1 if there are none."""
-
-    def replicas(
-        parameters: Value, trained: Value, ranks: Value, shards: Value, stride: Value
-    ) -> _Replicas:
-        return _Replicas(
-            parameters,
-            trained,
-            _Group(links, shards, stride),
-            _Group(links, ranks / shards, stride * shards),
-        )
-
-    some = i.model.routed_layers > 0
-    return (
-        replicas(w.own_common, w.trained_common, w.replicas, w.shards, i.tp_size),
-        replicas(
-            w.own_experts,
-            w.trained_experts,
-            where(some, w.expert_replicas, 1),
-            where(some, w.expert_shards, 1),
-            w.expert_group,
-        ),
-    )
-
-
 def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: Value) -> Value:
     """Return the time of a layer's weight gathers and gradient scatter, per microbatch.
 
@@ -320,9 +282,10 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
     # A device may hold a stage and its mirror image; a microbatch passes through only one.
     layers = (1 + i.schedule.bidirectional) * w.stage_layers
     parts = []
-    for part in _replicas(i, w, links):
-        gather = part.shards.all_gather_time(part.parameters / layers * i.precision.training_bytes)
-        scatter = part.shards.reduce_scatter_time(
+    for part in (w.common, w.experts):
+        group = _Group(links, part.shards, part.group)
+        gather = group.all_gather_time(part.held / layers * i.precision.training_bytes)
+        scatter = group.reduce_scatter_time(
             part.trained / layers * gradient_bytes / i.gradient_compression
         )
         parts.append(f.shard_traffic_time(gather, gathers, scatter))
@@ -338,11 +301,13 @@ def step_exchanges(
     group and summed between such groups, and weights are gathered after the update.
     """
     gradients, weights = [], []
-    for part in _replicas(i, w, links):
+    for part in (w.common, w.experts):
         size = part.trained * gradient_bytes / i.gradient_compression
-        between = part.groups.all_reduce_time(size / part.shards.ranks)
-        scatter = when(i.zero_stage < 2, part.shards.reduce_scatter_time(size))
+        shards = _Group(links, part.shards, part.group)
+        same_shards = _Group(links, part.replicas / part.shards, part.group * part.shards)
+        between = same_shards.all_reduce_time(size / part.shards)
+        scatter = when(i.zero_stage < 2, shards.reduce_scatter_time(size))
         gradients.append(between + scatter)
-        gather = part.shards.all_gather_time(part.trained * i.precision.training_bytes)
+        gather = shards.all_gather_time(part.trained * i.precision.training_bytes)
         weights.append(when(i.zero_stage < 3, gather))
     return sum_of(gradients), sum_of(weights)

@@ -263,14 +263,16 @@ def _held(
 
     in_layers = over(layer.common for layer in layers)
     common = (in_layers + stage.tables * table + stage.tower) / i.tp_size
-    experts = over(layer.experts for layer in layers) / w.expert_group
+    experts = over(layer.experts for layer in layers) / w.experts.group
     adapter_common = over(each.common for each in w.adapters) / i.tp_size
-    adapter_experts = over(each.experts for each in w.adapters) / w.expert_group
+    adapter_experts = over(each.experts for each in w.adapters) / w.experts.group
 
     def share(zero_stage: int, common: Value, experts: Value) -> Value:
         # Experts have fewer replicas than the rest.
         sharded = i.zero_stage >= zero_stage
-        return common / where(sharded, w.shards, 1) + experts / where(sharded, w.expert_shards, 1)
+        return common / where(sharded, w.common.shards, 1) + experts / where(
+            sharded, w.experts.shards, 1
+        )
 
     def adapter_share(zero_stage: int) -> Value:
         return share(zero_stage, adapter_common, adapter_experts)
@@ -279,7 +281,7 @@ def _held(
         return full * share(zero_stage, common, experts) + adapter_share(zero_stage)
 
     each, master, full = i.precision.training_bytes, i.conventions.master_bytes, 1 - i.frozen
-    tables = full * stage.tables * table / i.tp_size / where(i.zero_stage >= 1, w.shards, 1)
+    tables = full * stage.tables * table / i.tp_size / where(i.zero_stage >= 1, w.common.shards, 1)
     state = i.optimizer
     optimizer = f.optimizer_state_size(
         trained(1) - tables, each, state.state_bytes, master
@@ -324,7 +326,7 @@ def _working(
     in_layers: Value = 0
     for count, layer in zip(stage.layers, layers, strict=True):
         layer_peak = maximum(layer_peak, where(count > 0, layer.peak, 0))
-        whole = layer.common / i.tp_size + layer.experts / w.expert_group
+        whole = layer.common / i.tp_size + layer.experts / w.experts.group
         largest = maximum(largest, where(count > 0, whole, 0))
         in_layers = in_layers + count * whole
     # Sharded weights are whole in the layer in use and in the next one, which is gathered

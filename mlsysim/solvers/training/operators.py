@@ -105,8 +105,8 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
         busy=passes,
         update=update,
         host=whole(layer.time - layer.device_time) + s.step_overhead,
-        mfu=flops_share(i, w.model_flops, w.wide_model_flops, step, i.devices),
-        hfu=flops_share(i, w.hardware_flops, w.wide_hardware_flops, step, i.devices),
+        mfu=flops_share(i, w.flops.model, w.flops.wide_model, step, i.devices),
+        hfu=flops_share(i, w.flops.hardware, w.flops.wide_hardware, step, i.devices),
         mbu=f.bandwidth_utilization(traffic, step, i.device.memory.bandwidth),
     )
     outputs = result_fields(i, w, training_memory(given, w), times)
@@ -421,7 +421,7 @@ def _sharing(i: TrainingInputs, w: Work) -> Value:
 
 def _update_size(i: TrainingInputs, w: Work) -> Value:
     """Return the memory traffic of a device's update. The constant was fitted to runs with Adam."""
-    updated = w.trained_common / w.shards + w.trained_experts / w.expert_shards
+    updated = w.common.trained / w.common.shards + w.experts.trained / w.experts.shards
     state_bytes, adam_bytes = (
         f.update_bytes(
             state,

@@ -249,7 +249,7 @@ def result_fields(
             bubble / (busy + bubble),
             f.pipeline_bubble_fraction(i.pp_size, i.microbatch_count, i.virtual_stages),
         ),
-        "model_flops": w.model_flops,
+        "model_flops": w.flops.model,
         "device_flops": w.device_flops,
         "dp_size": w.dp_size,
         "microbatch_size": w.sequences,

@@ -55,7 +55,7 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
     communication = Communication(data, tensor, pipeline, context, experts)
     times = StepTimes(
         step=step,
-        alone=f.compute_time(w.model_flops, i.peak_rate, i.efficiency),
+        alone=f.compute_time(w.flops.model, i.peak_rate, i.efficiency),
         compute=compute,
         exposed=communication,
         every=communication,
@@ -63,8 +63,8 @@ def textbook_step(i: TrainingInputs) -> dict[str, Any]:
         busy=busy,
         update=zero_like(step),  # the textbook counts neither
         host=zero_like(step),
-        mfu=f.flops_utilization(w.model_flops, step, i.peak_rate, i.devices),
-        hfu=f.flops_utilization(w.hardware_flops, step, i.peak_rate, i.devices),
+        mfu=f.flops_utilization(w.flops.model, step, i.peak_rate, i.devices),
+        hfu=f.flops_utilization(w.flops.hardware, step, i.peak_rate, i.devices),
         mbu=0,  # the textbook counts no memory traffic
     )
     return result_fields(i, w, training_memory(given, w), times)

@@ -76,10 +76,38 @@ def orthogonalization(i: TrainingInputs, w: Work) -> Value:
         if (block := group.experts) is not None:
             expert = flops([block.expert_matrix(i.model.hidden_dim)])
             experts.append(group.count * block.count * expert)
-    shared = sum_of(common) / (i.tp_size * w.shards)
+    shared = sum_of(common) / (w.common.group * w.common.shards)
     if experts:
-        shared = shared + sum_of(experts) / (w.expert_group * w.expert_shards)
+        shared = shared + sum_of(experts) / (w.experts.group * w.experts.shards)
     return w.copies * w.imbalance * shared / i.pp_size
+
+
+@dataclass(frozen=True)
+class Part:
+    """Parameters that are distributed alike: those of experts, or all others."""
+
+    group: Value
+    """Neighboring devices that hold one set of them between them."""
+    replicas: Value
+    """Devices that hold the same ones."""
+    shards: Value
+    """Devices over which their states are sharded; 1 if none are."""
+    held: Value
+    """Parameters on one device."""
+    trained: Value
+    """Trained parameters on one device."""
+
+
+@dataclass(frozen=True)
+class StepFlops:
+    """Operations of a step, on all devices."""
+
+    model: Value
+    hardware: Value
+    """Recomputed ones count as well."""
+    wide_model: Value
+    """Operations of attention and logits, which stay in a wide format when products are narrow."""
+    wide_hardware: Value
 
 
 @dataclass(frozen=True)
@@ -87,8 +115,6 @@ class Work:
     """Quantities that both models of a training step start from."""
 
     dp_size: Value
-    replicas: Value
-    """Devices that hold the same part of the model."""
     sequences: Value
     """Sequences of a microbatch."""
     own_sequences: Value
@@ -98,68 +124,102 @@ class Work:
     tokens: Value
     """Tokens of the whole step."""
     layout: Layout
-    stage_layers: Value
-    """Layers of the longest stage."""
     imbalance: Value
     """Layers of the longest stage, divided by the mean."""
     copies: Value
     """Stages that a device holds: 2 if microbatches enter at both ends, else 1."""
-    model_flops: Value
-    hardware_flops: Value
-    wide_model_flops: Value
-    """Operations of attention and logits, which stay in a wide format when products are narrow."""
-    wide_hardware_flops: Value
+    flops: StepFlops
     device_flops: Value
     """Operations of the busiest device."""
     hidden_state: Value
     """Bytes of the residual stream of a microbatch on one device."""
     sequence_shards: Value
     """Devices that share norms and dropouts."""
-    expert_group: Value
-    """Devices that hold one set of a layer's experts between them."""
-    expert_replicas: Value
-    """Devices that hold the same experts."""
-    shards: Value
-    """Devices over which states are sharded; 1 if none are."""
-    expert_shards: Value
-    """Devices over which experts' states are sharded; 1 if none are."""
-    own_common: Value
-    """Parameters on one device, excluding experts."""
-    own_experts: Value
-    """Parameters of experts on one device."""
-    trained_common: Value
-    """Trained parameters on one device, excluding experts."""
-    trained_experts: Value
-    """Trained parameters of experts on one device."""
+    common: Part
+    experts: Part
     adapters: list[LayerAdapters]
     """Adapters of a layer of each group."""
+
+    @property
+    def stage_layers(self) -> Value:
+        """Layers of the longest stage."""
+        return self.layout.longest
 
 
 def training_work(i: TrainingInputs) -> Work:
     """Return sizes, operations and parameters from the inputs."""
-    model = i.model
+    model, layout = i.model, stage_layout(i)
     dp_size = f.data_parallel_size(i.devices, i.tp_size, i.pp_size, i.cp_size)
     sequences = f.microbatch_size(i.batch_size, dp_size, i.microbatch_count)
     own_sequences = sequences / i.cp_size
-    layout = stage_layout(i)
-    stage_layers = layout.longest
-    imbalance = i.pp_size * stage_layers / model.layers
-
+    imbalance = i.pp_size * layout.longest / model.layers
+    copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
     tokens = i.batch_size * i.seq_len
-    each = _trained_flops(i)
-    recompute = i.recompute
+    adapters = layer_adapters(model, i.adapter_rank)
+    flops = _step_flops(i, tokens, adapters)
+    passes = 3 + i.recompute.matrix_share
+    overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
+
+    def part(
+        group: Value, replicas: Value, shards: Value, parameters: Value, adapters: Value
+    ) -> Part:
+        held = copies * imbalance * parameters / (i.pp_size * group)
+        # Adapters are distributed in the same way as their matrices.
+        own_adapters = copies * imbalance * adapters / i.pp_size / group
+        return Part(group, replicas, shards, held, (1 - i.frozen) * held + own_adapters)
+
+    experts, some = expert_parameters(model), model.routed_layers > 0
+    expert_group = f.expert_group_size(i.tp_size, i.ep_size)
+    expert_replicas = f.data_parallel_size(i.devices, expert_group, i.pp_size, 1)
+    replicas = dp_size * i.cp_size
+    shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
+    return Work(
+        dp_size=dp_size,
+        sequences=sequences,
+        own_sequences=own_sequences,
+        own_tokens=own_sequences * i.seq_len,
+        tokens=tokens,
+        layout=layout,
+        imbalance=imbalance,
+        copies=copies,
+        flops=flops,
+        device_flops=imbalance * (flops.hardware + overload) / i.devices,
+        hidden_state=f.hidden_state_size(
+            i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
+        ),
+        sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
+        common=part(
+            i.tp_size,
+            replicas,
+            shards,
+            model.parameters - experts,
+            sum_over(model, [each.common for each in adapters]),
+        ),
+        experts=part(
+            expert_group,
+            where(some, expert_replicas, 1),
+            where(some, maximum(1, shards * i.tp_size / expert_group), 1),
+            experts,
+            sum_over(model, [each.experts for each in adapters]),
+        ),
+        adapters=adapters,
+    )
+
+
+def _step_flops(i: TrainingInputs, tokens: Value, adapters: list[LayerAdapters]) -> StepFlops:
+    """Return the operations of a step: of the model, and with those that are repeated."""
+    each, recompute, c = _trained_flops(i), i.recompute, i.conventions.flops_per_mac
+    visited = sum_over(i.model, [layer.visited for layer in adapters])
+    model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
+    model_flops = model_flops - i.frozen * f.frozen_flops(
+        tokens, each.matrix, each.logit, c * visited
+    )
     # A fused kernel never keeps the scores, so recomputing them makes no difference.
     score_share = where(i.attention.fused > 0, recompute.matrix_share, recompute.score_share)
-    model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
-    adapters = layer_adapters(model, i.adapter_rank)
-    visited = sum_over(model, [each.visited for each in adapters])
-    model_flops = model_flops - i.frozen * f.frozen_flops(
-        tokens, each.matrix, each.logit, i.conventions.flops_per_mac * visited
-    )
     repeated_flops = f.recomputed_flops(
         tokens, each.matrix, each.score, recompute.matrix_share, score_share
     )
-    head_flops = i.conventions.flops_per_mac * expansion_parameters(model)
+    head_flops = c * expansion_parameters(i.model)
     repeated_flops = repeated_flops + tokens * recompute.latent_share * head_flops
     hardware_flops = model_flops + repeated_flops
     wide_model_flops = f.training_flops(tokens * (each.score + each.logit))
@@ -168,50 +228,11 @@ def training_work(i: TrainingInputs) -> Work:
         in_tower = tower_passes(i) * tower_flops(tower, i.batch_size * i.images)
         model_flops, hardware_flops = model_flops + in_tower, hardware_flops + in_tower
         wide_model_flops = wide_model_flops + in_tower
-    experts = expert_parameters(model)
-    passes = 3 + recompute.matrix_share
-    overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
-    group = f.expert_group_size(i.tp_size, i.ep_size)
-    copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
-    replicas = dp_size * i.cp_size
-    shards = where(i.zero_stage >= 1, first_known(i.shard_size, replicas), 1)
-    own_common = copies * imbalance * (model.parameters - experts) / (i.pp_size * i.tp_size)
-    own_experts = copies * imbalance * experts / (i.pp_size * group)
-    # Adapters are distributed in the same way as their matrices.
-    own_adapters = [
-        copies * imbalance * sum_over(model, parts) / i.pp_size
-        for parts in ([each.common for each in adapters], [each.experts for each in adapters])
-    ]
-    full = 1 - i.frozen
-    return Work(
-        dp_size=dp_size,
-        replicas=replicas,
-        sequences=sequences,
-        own_sequences=own_sequences,
-        own_tokens=own_sequences * i.seq_len,
-        tokens=tokens,
-        layout=layout,
-        stage_layers=stage_layers,
-        imbalance=imbalance,
-        copies=copies,
-        model_flops=model_flops,
-        hardware_flops=hardware_flops,
-        wide_model_flops=wide_model_flops,
-        wide_hardware_flops=wide_model_flops + tokens * score_share * each.score,
-        device_flops=imbalance * (hardware_flops + overload) / i.devices,
-        hidden_state=f.hidden_state_size(
-            i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
-        ),
-        sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
-        expert_group=group,
-        expert_replicas=f.data_parallel_size(i.devices, group, i.pp_size, 1),
-        shards=shards,
-        expert_shards=maximum(1, shards * i.tp_size / group),
-        own_common=own_common,
-        own_experts=own_experts,
-        trained_common=full * own_common + own_adapters[0] / i.tp_size,
-        trained_experts=full * own_experts + own_adapters[1] / group,
-        adapters=adapters,
+    return StepFlops(
+        model=model_flops,
+        hardware=hardware_flops,
+        wide_model=wide_model_flops,
+        wide_hardware=wide_model_flops + tokens * score_share * each.score,
     )
 
 
