@@ -228,8 +228,8 @@ def test_another_version_is_noted_and_its_answers_still_count(tmp_path):
         '{"lab": 3}',
         '{"lab": "another"}',
         '{"lab": "checkpointing", "format": 2}',
-        '{"lab": "checkpointing", "format": 1, "state": {"plan_interval": 7}}',
-        '{"lab": "checkpointing", "format": 1, "state": {"act2_prediction": "often"}}',
+        '{"lab": "checkpointing", "format": 3, "state": {"plan_interval": 7}}',
+        '{"lab": "checkpointing", "format": 3, "state": {"act2_prediction": "often"}}',
         "[" * 100_000,
     ],
 )

@@ -223,8 +223,8 @@ def _museum_9() -> Parts:
             truth=_all_reduce(1),
             hint="Use the bandwidth in one direction in the ring's formula.",
             mistakes={
-                _all_reduce(2): "A ring sends in one direction while it receives in the other: "
-                "the printed figure adds them up.",
+                _all_reduce(2): "A ring sends in one direction while it "
+                "receives in the other: the printed figure adds them up.",
             },
         )
     }
