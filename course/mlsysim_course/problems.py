@@ -23,6 +23,10 @@ from mlsysim_course.answers import AmountAsked, Exercise, Parts, si
 __all__ = ["PROBLEMS", "Problem", "Task", "answer", "draw", "problem_set"]
 
 
+POINTS = 2
+"""Points for each problem."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A task with open numbers.
@@ -46,6 +50,15 @@ class Problem:
     choices: Mapping[str, Sequence[Any]]
     text: str
     parts: Callable[..., Parts]
+
+
+def _problem(text: str, **choices: Sequence[Any]) -> Callable[[Callable[..., Parts]], Problem]:
+    """Make a problem of a function from its open numbers to its parts, named after it."""
+
+    def declared(parts: Callable[..., Parts]) -> Problem:
+        return Problem(parts.__name__.strip("_"), POINTS, choices, text, parts)
+
+    return declared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +135,12 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
     return f"{name}: {', '.join(given) or 'nothing'} recorded"
 
 
+@_problem(
+    "How large is the KV cache of one sequence of {tokens:,} tokens in {model}, in {precision}?",
+    model=(Models.Llama3_8B, Models.Llama3_70B, Models.Qwen3_32B, Models.Qwen3_14B),
+    tokens=(3000, 6000, 12_000, 20_000, 40_000),
+    precision=("bf16", "fp8"),
+)
 def _cache(model: Any, tokens: int, precision: str) -> Parts:
     def size(heads: int) -> float:
         each: float = heads / model.kv_heads
@@ -138,6 +157,18 @@ def _cache(model: Any, tokens: int, precision: str) -> Parts:
     }
 
 
+@_problem(
+    "{model} is trained with Adam in mixed precision on {gpus} GPUs in data parallelism. "
+    "How much memory do weights, gradients and optimizer state take on each, without ZeRO "
+    "and with ZeRO stage 1?",
+    model=(
+        Models.Llama3_2_3B,
+        Models.Qwen3_14B,
+        Models.Llama3_8B,
+        Models.Qwen3_32B,
+    ),
+    gpus=(4, 8, 16, 32, 64),
+)
 def _states(model: Any, gpus: int) -> Parts:
     def size(shared: float, own: float) -> float:
         return si(model.parameters) * (own + shared / gpus)
@@ -160,6 +191,20 @@ def _states(model: Any, gpus: int) -> Parts:
     }
 
 
+@_problem(
+    "{model} in {precision} on one {hardware}: what is the time between tokens for one "
+    "user with a prompt of 1,024 tokens and 128 tokens of answer? Use the "
+    "textbook's roofline (efficiency=0.5).",
+    model=(Models.Llama3_8B, Models.Qwen3_14B, Models.Mistral_7B),
+    hardware=(
+        Hardware.H100,
+        Hardware.H200,
+        Hardware.MI300X,
+        Hardware.L40S,
+        Hardware.B200,
+    ),
+    precision=("bf16", "fp8"),
+)
 def _decode(model: Any, hardware: Any, precision: str) -> Parts:
     def itl(efficiency: float) -> float:
         return si(
@@ -184,6 +229,13 @@ def _decode(model: Any, hardware: Any, precision: str) -> Parts:
     }
 
 
+@_problem(
+    "{gpus:,} H100 GPUs fail as often as those that trained Llama 3. A checkpoint stops "
+    "the job for {pause} seconds. What is the time between failures, and what is the best "
+    "time between checkpoints?",
+    gpus=(512, 1024, 2048, 4096, 8192, 12_288),
+    pause=(5, 10, 20, 30, 45, 60),
+)
 def _failures(gpus: int, pause: int) -> Parts:
     def run(devices: int) -> Any:
         fleet = dataclasses.replace(
@@ -207,6 +259,18 @@ def _failures(gpus: int, pause: int) -> Parts:
     }
 
 
+@_problem(
+    "The 256 H100 GPUs of `Systems.Clusters.Research_256` run for {days} days at design "
+    "power in {place}. How much electricity do they and the building use, and how much "
+    "carbon does it emit?",
+    place=(
+        Infra.Colocation_Poland,
+        Infra.Hyperscale_US,
+        Infra.Hyperscale_Quebec,
+        Infra.Nordic_Free_Cooling,
+    ),
+    days=(7, 14, 21, 30, 45, 60),
+)
 def _carbon(place: Any, days: int) -> Parts:
     def month(field: str) -> float:
         r = SustainabilitySolver.solve(
@@ -238,85 +302,6 @@ def _carbon(place: Any, days: int) -> Parts:
 
 
 PROBLEMS: dict[str, Problem] = {
-    problem.name: problem
-    for problem in (
-        Problem(
-            "cache",
-            2,
-            {
-                "model": (Models.Llama3_8B, Models.Llama3_70B, Models.Qwen3_32B, Models.Qwen3_14B),
-                "tokens": (3000, 6000, 12_000, 20_000, 40_000),
-                "precision": ("bf16", "fp8"),
-            },
-            "How large is the KV cache of one sequence of {tokens:,} tokens in {model}, in "
-            "{precision}?",
-            _cache,
-        ),
-        Problem(
-            "states",
-            2,
-            {
-                "model": (
-                    Models.Llama3_2_3B,
-                    Models.Qwen3_14B,
-                    Models.Llama3_8B,
-                    Models.Qwen3_32B,
-                ),
-                "gpus": (4, 8, 16, 32, 64),
-            },
-            "{model} is trained with Adam in mixed precision on {gpus} GPUs in data parallelism. "
-            "How much memory do weights, gradients and optimizer state take on each, without ZeRO "
-            "and with ZeRO stage 1?",
-            _states,
-        ),
-        Problem(
-            "decode",
-            2,
-            {
-                "model": (Models.Llama3_8B, Models.Qwen3_14B, Models.Mistral_7B),
-                "hardware": (
-                    Hardware.H100,
-                    Hardware.H200,
-                    Hardware.MI300X,
-                    Hardware.L40S,
-                    Hardware.B200,
-                ),
-                "precision": ("bf16", "fp8"),
-            },
-            "{model} in {precision} on one {hardware}: what is the time between tokens for one "
-            "user with a prompt of 1,024 tokens and 128 tokens of answer? Use the "
-            "textbook's roofline (efficiency=0.5).",
-            _decode,
-        ),
-        Problem(
-            "failures",
-            2,
-            {
-                "gpus": (512, 1024, 2048, 4096, 8192, 12_288),
-                "pause": (5, 10, 20, 30, 45, 60),
-            },
-            "{gpus:,} H100 GPUs fail as often as those that trained Llama 3. A checkpoint stops "
-            "the job for {pause} seconds. What is the time between failures, and what is the best "
-            "time between checkpoints?",
-            _failures,
-        ),
-        Problem(
-            "carbon",
-            2,
-            {
-                "place": (
-                    Infra.Colocation_Poland,
-                    Infra.Hyperscale_US,
-                    Infra.Hyperscale_Quebec,
-                    Infra.Nordic_Free_Cooling,
-                ),
-                "days": (7, 14, 21, 30, 45, 60),
-            },
-            "The 256 H100 GPUs of `Systems.Clusters.Research_256` run for {days} days at design "
-            "power in {place}. How much electricity do they and the building use, and how much "
-            "carbon does it emit?",
-            _carbon,
-        ),
-    )
+    one.name: one for one in (_cache, _states, _decode, _failures, _carbon)
 }
 """Every problem of the set, by its name."""
