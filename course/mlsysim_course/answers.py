@@ -10,8 +10,8 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from numbers import Real
@@ -80,12 +80,14 @@ class Verdict:
         return "Right." if self.right else f"Not yet. {self.hint}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Asked:
     """One part of an exercise.
 
     Attributes
     ----------
+    name : str
+        Its name, which is an argument of `check`.
     asks : str
         The question, in words.
     truth : object
@@ -94,6 +96,8 @@ class Asked:
         The hint for a wrong answer that no common mistake explains.
     """
 
+    name: str
+    _: KW_ONLY
     asks: str
     truth: Any
     hint: str = ""
@@ -102,7 +106,7 @@ class Asked:
         """Return a hint for a number that lacks its unit, or an empty text."""
         return ""
 
-    def admit(self, name: str, answer: Any) -> Any:
+    def admit(self, answer: Any) -> Any:
         """Return the answer in a form that can be compared, or raise if it is of another kind."""
         raise NotImplementedError
 
@@ -136,17 +140,21 @@ class AmountAsked(Asked):
             return f'Add the unit, as in "{answer.strip()[:20]} {self.unit}".'
         return f'Add the unit, as in Q_({float(answer):g}, "{self.unit}").'
 
-    def admit(self, name: str, answer: Any) -> float:
+    def admit(self, answer: Any) -> float:
         """Return the answer in SI base units."""
         if isinstance(answer, str):
-            answer = read_amount(answer, self.unit, name)
+            answer = read_amount(answer, self.unit, self.name)
         if isinstance(answer, Fraction):  # pipeline schedules return fractions
             answer = float(answer)
-        value = real_number(strip(answer, self.unit, name))
+        value = real_number(strip(answer, self.unit, self.name))
         if value is None:
-            raise ConfigError(f"{name} = {shown(answer)} must be one number", argument=name)
+            raise ConfigError(
+                f"{self.name} = {shown(answer)} must be one number", argument=self.name
+            )
         if not abs(value) <= sys.float_info.max:
-            raise ConfigError(f"{name} = {shown(answer)} must be a finite number", argument=name)
+            raise ConfigError(
+                f"{self.name} = {shown(answer)} must be a finite number", argument=self.name
+            )
         return float(value)
 
     def judge(self, answer: Any) -> str:
@@ -178,11 +186,11 @@ class CountAsked(AmountAsked):
 
     tolerance: float = 0.0
 
-    def admit(self, name: str, answer: Any) -> float:
+    def admit(self, answer: Any) -> float:
         """Return the answer as a number; "never" is infinity."""
         if isinstance(answer, str) and answer.strip().lower() == "never":
             return math.inf
-        return super().admit(name, answer)
+        return super().admit(answer)
 
     def judge(self, answer: float) -> str:
         """Require a whole number, then compare as amounts do."""
@@ -210,7 +218,7 @@ class ChoiceAsked(Asked):
     hints: Mapping[Any, str] | None = None
     catalog: Any = None
 
-    def admit(self, name: str, answer: Any) -> Any:
+    def admit(self, answer: Any) -> Any:
         """Return the option; a registry row and its catalog name both count as its name."""
         row = answer
         if self.catalog is not None and isinstance(answer, str) and answer in dir(self.catalog):
@@ -220,7 +228,9 @@ class ChoiceAsked(Asked):
             if type(option) is type(named) and option == named:
                 return option
         known = ", ".join(repr(option) for option in self.options)
-        raise ConfigError(f"{name} = {shown(answer)} must be one of {known}", argument=name)
+        raise ConfigError(
+            f"{self.name} = {shown(answer)} must be one of {known}", argument=self.name
+        )
 
     def judge(self, answer: Any) -> str:
         """Compare with the right answer."""
@@ -229,21 +239,21 @@ class ChoiceAsked(Asked):
         return (self.hints or {}).get(answer, self.hint)
 
 
-Parts = Mapping[str, Asked]
-"""The parts of an exercise by their names."""
+Parts = Iterator[Asked]
+"""What an exercise yields: its parts, with their right answers."""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise: its name, and a function that returns the parts of its answer."""
+    """An exercise: its name, and a function that yields the parts of its answer."""
 
     name: str
     answer: Callable[[], Parts]
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> Mapping[str, Asked]:
         """The parts by their names, with the right answers, which are computed now."""
-        return self.answer()
+        return {asked.name: asked for asked in self.answer()}
 
     def given(self, answer: Any, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers by part, given alone or by name.
@@ -275,7 +285,7 @@ class Exercise:
             If the answer is of the wrong kind.
         """
         asked = self.parts[part]
-        return asked.missing(answer) or asked.judge(asked.admit(part, answer))
+        return asked.missing(answer) or asked.judge(asked.admit(answer))
 
     def verdict(self, given: Mapping[str, Any], *, form: bool = False) -> Verdict:
         """Judge the answers by part, with the hints of all that are wrong or missing.

@@ -131,7 +131,7 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
     task = _task(PROBLEMS[name], "student")  # the kind of an answer is the same for all
     given = task.given(value, {part: each for part, each in parts.items() if each is not None})
     for part, each in given.items():
-        task.parts[part].admit(part, each)
+        task.parts[part].admit(each)
     return f"{name}: {', '.join(given) or 'nothing'} recorded"
 
 
@@ -146,15 +146,14 @@ def _cache(model: Any, tokens: int, precision: str) -> Parts:
         each: float = heads / model.kv_heads
         return each * si(model.kv_cache_bytes(precision, tokens))
 
-    return {
-        "cache": AmountAsked(
-            asks="the cache of one sequence",
-            unit="GB",
-            truth=size(model.kv_heads),
-            hint="Count keys and values for every layer, every key-value head and every token.",
-            mistakes={size(model.heads): "Count the key-value heads, not the query heads."},
-        )
-    }
+    yield AmountAsked(
+        "cache",
+        asks="the cache of one sequence",
+        unit="GB",
+        truth=size(model.kv_heads),
+        hint="Count keys and values for every layer, every key-value head and every token.",
+        mistakes={size(model.heads): "Count the key-value heads, not the query heads."},
+    )
 
 
 @_problem(
@@ -173,22 +172,22 @@ def _states(model: Any, gpus: int) -> Parts:
     def size(shared: float, own: float) -> float:
         return si(model.parameters) * (own + shared / gpus)
 
-    return {
-        "plain": AmountAsked(
-            asks="weights, gradients and optimizer state on each GPU without ZeRO",
-            unit="GB",
-            truth=size(0, 16),
-            hint="Add up the bytes for each parameter in mixed precision with Adam.",
-            mistakes={size(0, 2): "Those are the weights alone."},
-        ),
-        "sharded": AmountAsked(
-            asks="the same with ZeRO stage 1",
-            unit="GB",
-            truth=size(12, 4),
-            hint="Stage 1 shards only the optimizer state.",
-            mistakes={size(16, 0): "That is the memory with stage 3."},
-        ),
-    }
+    yield AmountAsked(
+        "plain",
+        asks="weights, gradients and optimizer state on each GPU without ZeRO",
+        unit="GB",
+        truth=size(0, 16),
+        hint="Add up the bytes for each parameter in mixed precision with Adam.",
+        mistakes={size(0, 2): "Those are the weights alone."},
+    )
+    yield AmountAsked(
+        "sharded",
+        asks="the same with ZeRO stage 1",
+        unit="GB",
+        truth=size(12, 4),
+        hint="Stage 1 shards only the optimizer state.",
+        mistakes={size(16, 0): "That is the memory with stage 3."},
+    )
 
 
 @_problem(
@@ -218,15 +217,14 @@ def _decode(model: Any, hardware: Any, precision: str) -> Parts:
             ).itl
         )
 
-    return {
-        "time": AmountAsked(
-            asks="the time between tokens for one user",
-            unit="ms",
-            tolerance=0.04,
-            truth=itl(0.5),
-            hint="For one user, divide the bytes of the weights and of the cache by the bandwidth.",
-        )
-    }
+    yield AmountAsked(
+        "time",
+        asks="the time between tokens for one user",
+        unit="ms",
+        tolerance=0.04,
+        truth=itl(0.5),
+        hint="For one user, divide the bytes of the weights and of the cache by the bandwidth.",
+    )
 
 
 @_problem(
@@ -243,20 +241,20 @@ def _failures(gpus: int, pause: int) -> Parts:
         )
         return ReliabilitySolver.solve(fleet=fleet, job_duration_hours=24, checkpoint_time_s=pause)
 
-    return {
-        "between": AmountAsked(
-            asks="the time between failures of the fleet",
-            unit="h",
-            truth=si(run(gpus).fleet_mtbf),
-            hint="Divide the time between failures of one GPU by the number of GPUs.",
-        ),
-        "interval": AmountAsked(
-            asks="the best time between checkpoints",
-            unit="minute",
-            truth=si(run(gpus).optimal_checkpoint_interval),
-            hint="Use Young's formula.",
-        ),
-    }
+    yield AmountAsked(
+        "between",
+        asks="the time between failures of the fleet",
+        unit="h",
+        truth=si(run(gpus).fleet_mtbf),
+        hint="Divide the time between failures of one GPU by the number of GPUs.",
+    )
+    yield AmountAsked(
+        "interval",
+        asks="the best time between checkpoints",
+        unit="minute",
+        truth=si(run(gpus).optimal_checkpoint_interval),
+        hint="Use Young's formula.",
+    )
 
 
 @_problem(
@@ -280,25 +278,25 @@ def _carbon(place: Any, days: int) -> Parts:
         )
         return si(r[field])
 
-    return {
-        "energy": AmountAsked(
-            asks="the electricity, including the building",
-            unit="MWh",
-            truth=month("total_energy"),
-            hint="Multiply the power of the servers by time and PUE.",
-            mistakes={month("it_energy"): "You left out the building."},
-        ),
-        "carbon": AmountAsked(
-            asks="the carbon of this electricity",
-            unit="tonne",
-            truth=month("carbon_footprint"),
-            hint="Multiply the electricity by the grid's intensity.",
-            mistakes={
-                month("total_carbon"): "That includes the carbon of the hardware. The question is "
-                "only about electricity.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "energy",
+        asks="the electricity, including the building",
+        unit="MWh",
+        truth=month("total_energy"),
+        hint="Multiply the power of the servers by time and PUE.",
+        mistakes={month("it_energy"): "You left out the building."},
+    )
+    yield AmountAsked(
+        "carbon",
+        asks="the carbon of this electricity",
+        unit="tonne",
+        truth=month("carbon_footprint"),
+        hint="Multiply the electricity by the grid's intensity.",
+        mistakes={
+            month("total_carbon"): "That includes the carbon of the hardware. The question is "
+            "only about electricity.",
+        },
+    )
 
 
 PROBLEMS: dict[str, Problem] = {

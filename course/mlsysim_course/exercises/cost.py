@@ -48,72 +48,68 @@ def _gpus(precision: str) -> int:
 @exercise
 def _cost_1() -> Parts:
     cost_during_decode = 1e6 * si(Systems.Lambda_H100.price) / si(_chat(32).decode_throughput)
-    return {
-        "cost": AmountAsked(
-            asks="the cost of a million tokens of output",
-            unit="USD",
-            truth=_million(_chat(32)),
-            hint="Divide the price of a second by the tokens of a second.",
-            mistakes={
-                cost_during_decode: "While a prompt is read, no user gets a token: use "
-                "`output_throughput`.",
-                _million(_chat(32)) / 32: "`output_throughput` counts all users already.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "cost",
+        asks="the cost of a million tokens of output",
+        unit="USD",
+        truth=_million(_chat(32)),
+        hint="Divide the price of a second by the tokens of a second.",
+        mistakes={
+            cost_during_decode: "While a prompt is read, no user gets a token: use "
+            "`output_throughput`.",
+            _million(_chat(32)) / 32: "`output_throughput` counts all users already.",
+        },
+    )
 
 
 @exercise
 def _cost_2() -> Parts:
-    return {
-        "cost": AmountAsked(
-            asks="the cost of a million tokens of output",
-            unit="USD",
-            truth=_million(_small(), Systems.Modal_L4),
-            hint="Divide the price of a second by the tokens of a second.",
-            mistakes={
-                _million(_small(precision="bf16"), Systems.Modal_L4): "That is in 16 bits.",
-                _million(_small()): "That is the price of an H100.",
-            },
-        ),
-        "limit": ChoiceAsked(
-            asks='whether the limit is `"met"` or `"missed"`',
-            options=("met", "missed"),
-            truth="met" if si(_small().itl) <= _LIMIT else "missed",
-            hint="Look at `itl`.",
-        ),
-    }
+    yield AmountAsked(
+        "cost",
+        asks="the cost of a million tokens of output",
+        unit="USD",
+        truth=_million(_small(), Systems.Modal_L4),
+        hint="Divide the price of a second by the tokens of a second.",
+        mistakes={
+            _million(_small(precision="bf16"), Systems.Modal_L4): "That is in 16 bits.",
+            _million(_small()): "That is the price of an H100.",
+        },
+    )
+    yield ChoiceAsked(
+        "limit",
+        asks='whether the limit is `"met"` or `"missed"`',
+        options=("met", "missed"),
+        truth="met" if si(_small().itl) <= _LIMIT else "missed",
+        hint="Look at `itl`.",
+    )
 
 
 @exercise
 def _cost_3() -> Parts:
-    return {
-        "share": AmountAsked(
-            asks="the share of the hours",
-            truth=_share(unit_price=_PRICE),
-            hint="Divide the hourly cost of a purchased GPU by the rent of one.",
-            mistakes={
-                _share(): "That uses the price in the catalog.",
-                _share(unit_price=_PRICE / 8): "The price is for a server, not for a GPU.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "share",
+        asks="the share of the hours",
+        truth=_share(unit_price=_PRICE),
+        hint="Divide the hourly cost of a purchased GPU by the rent of one.",
+        mistakes={
+            _share(): "That uses the price in the catalog.",
+            _share(unit_price=_PRICE / 8): "The price is for a server, not for a GPU.",
+        },
+    )
 
 
 @exercise
 def _cost_4() -> Parts:
-    return {
-        "wide": CountAsked(
-            asks="GPUs in bf16",
-            truth=_gpus("bf16"),
-            hint="Divide by `request_throughput` and round up.",
-        ),
-        "narrow": CountAsked(
-            asks="GPUs in fp8",
-            truth=_gpus("fp8"),
-            hint="Divide by `request_throughput` and round up.",
-            mistakes={
-                _gpus("bf16"): "That is in 16 bits.",
-            },
-        ),
-    }
+    yield CountAsked(
+        "wide",
+        asks="GPUs in bf16",
+        truth=_gpus("bf16"),
+        hint="Divide by `request_throughput` and round up.",
+    )
+    yield CountAsked(
+        "narrow",
+        asks="GPUs in fp8",
+        truth=_gpus("fp8"),
+        hint="Divide by `request_throughput` and round up.",
+        mistakes={_gpus("bf16"): "That is in 16 bits."},
+    )

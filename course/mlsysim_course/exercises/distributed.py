@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import count, product
 from typing import Any
 
@@ -28,7 +27,6 @@ def _mixed(**given: Any) -> DistributedResult:
     return _solve(**{"tp_size": 4, "pp_size": 2, "microbatch_count": 8, **given})
 
 
-@lru_cache(maxsize=8)
 def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
     """Return the feasible plan that scales best."""
     plans = []
@@ -48,78 +46,56 @@ def _best(batch_size: int, fabric: NetworkFabric) -> DistributedResult:
     return max(plans, key=lambda plan: plan.scaling_efficiency)
 
 
-def _stages(batch_size: int) -> int:
-    return _best(batch_size, _ETHERNET).parallelism.pp
-
-
-def _growth(fabric: NetworkFabric) -> float:
-    """Return how much longer a step's tensor all-reduces take in a group of 16 than in one of 8."""
-    eight, sixteen = (
-        _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
-        for size in (8, 16)
-    )
-    return float((sixteen / eight).to("").magnitude)
-
-
-def _slower_link(fabric: NetworkFabric) -> float:
-    link = Systems.Nodes.DGX_H100.scale_up
-    return float((link.bandwidth / fabric.bandwidth).to("").magnitude)
-
-
 @exercise
 def _distributed_1() -> Parts:
-    return {
-        "efficiency": ChoiceAsked(
-            asks='whether its scaling efficiency is `"higher"` or `"lower"`',
-            options=("higher", "lower"),
-            truth="higher"
-            if _mixed().scaling_efficiency > _solve().scaling_efficiency
-            else "lower",
-            hint="Compare the time that stages save in the gradient all-reduce with the bubble "
-            "and the tensor all-reduces.",
-        ),
-        "feasible": ChoiceAsked(
-            asks="whether it fits in memory, `True` or `False`",
-            options=(True, False),
-            truth=_mixed().feasible,
-            hint="Add up weights, gradients and optimizer state of a device.",
-        ),
-    }
+    yield ChoiceAsked(
+        "efficiency",
+        asks='whether its scaling efficiency is `"higher"` or `"lower"`',
+        options=("higher", "lower"),
+        truth="higher" if _mixed().scaling_efficiency > _solve().scaling_efficiency else "lower",
+        hint="Compare the time that stages save in the gradient all-reduce with the bubble "
+        "and the tensor all-reduces.",
+    )
+    yield ChoiceAsked(
+        "feasible",
+        asks="whether it fits in memory, `True` or `False`",
+        options=(True, False),
+        truth=_mixed().feasible,
+        hint="Add up weights, gradients and optimizer state of a device.",
+    )
 
 
 @exercise
 def _distributed_2() -> Parts:
-    small, large = (_best(batch, _ETHERNET).parallelism.pp for batch in (256, 1024))
-    deeper = "deeper" if large > small else "shallower" if large < small else "same"
-    same_plan = _best(1024, _ETHERNET).parallelism == _best(1024, _NDR).parallelism
-    return {
-        "depth": ChoiceAsked(
-            asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
-            options=("deeper", "shallower", "same"),
-            truth=deeper,
-            hint="The work grows, but the gradients stay the same. Why were stages useful?",
-        ),
-        "agree": ChoiceAsked(
-            asks="whether the same plan wins on both fabrics, `True` or `False`",
-            options=(True, False),
-            truth=same_plan,
-            hint="What share of a step is the gradient all-reduce when there is four times the "
-            "work?",
-        ),
-        "tp_size": CountAsked(
-            asks="the tensor-parallel size of the winner on Ethernet",
-            truth=_best(1024, _ETHERNET).parallelism.tp,
-            hint="Compare only feasible plans.",
-        ),
-        "pp_size": CountAsked(
-            asks="the stages of the winner on Ethernet",
-            truth=_stages(1024),
-            hint="Search both sizes and the microbatches, and compare only feasible plans.",
-            mistakes={
-                _stages(256): "That is the best plan for 256 sequences.",
-            },
-        ),
-    }
+    usual, large = (_best(batch, _ETHERNET).parallelism for batch in (256, 1024))
+    deeper, shallower = large.pp > usual.pp, large.pp < usual.pp
+    yield ChoiceAsked(
+        "depth",
+        asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
+        options=("deeper", "shallower", "same"),
+        truth="deeper" if deeper else "shallower" if shallower else "same",
+        hint="The work grows, but the gradients stay the same. Why were stages useful?",
+    )
+    yield ChoiceAsked(
+        "agree",
+        asks="whether the same plan wins on both fabrics, `True` or `False`",
+        options=(True, False),
+        truth=large == _best(1024, _NDR).parallelism,
+        hint="What share of a step is the gradient all-reduce when there is four times the work?",
+    )
+    yield CountAsked(
+        "tp_size",
+        asks="the tensor-parallel size of the winner on Ethernet",
+        truth=large.tp,
+        hint="Compare only feasible plans.",
+    )
+    yield CountAsked(
+        "pp_size",
+        asks="the stages of the winner on Ethernet",
+        truth=large.pp,
+        hint="Search both sizes and the microbatches, and compare only feasible plans.",
+        mistakes={usual.pp: "That is the best plan for 256 sequences."},
+    )
 
 
 def microbatches_for_a_small_bubble() -> CountAsked:
@@ -139,6 +115,7 @@ def microbatches_for_a_small_bubble() -> CountAsked:
         "whole."
     )
     return CountAsked(
+        "microbatches",
         asks="the first number of microbatches whose idle share is below a tenth",
         truth=fewest(),
         hint="Solve for the number of microbatches, and round up.",
@@ -153,26 +130,32 @@ def microbatches_for_a_small_bubble() -> CountAsked:
 
 @exercise
 def _distributed_3() -> Parts:
-    return {"microbatches": microbatches_for_a_small_bubble()}
+    yield microbatches_for_a_small_bubble()
 
 
 @exercise
 def _distributed_self_check() -> Parts:
-    return {
-        name: AmountAsked(
+    server = Systems.Nodes.DGX_H100.scale_up
+    for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR)):
+        eight, sixteen = (
+            _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
+            for size in (8, 16)
+        )
+        growth = float((sixteen / eight).to("").magnitude)
+        slower_link = float((server.bandwidth / fabric.bandwidth).to("").magnitude)
+        yield AmountAsked(
+            name,
             asks=f"the factor on {words}",
             tolerance=0.1,
-            truth=_growth(fabric),
+            truth=growth,
             hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
             "message crosses the network, and how much slower is that?",
             mistakes={
-                _slower_link(fabric): "That is the ratio of the two bandwidths. How much of the "
-                "data has to cross it?",
-                _growth(fabric) / 2: "There are half as many replicas, so each microbatch has "
-                "more sequences than before.",
+                slower_link: "That is the ratio of the two bandwidths. How much of the data has to "
+                "cross it?",
+                growth / 2: "There are half as many replicas, so each microbatch has more "
+                "sequences than before.",
                 2.0: "The activations grow by that factor, but now part of them crosses the "
                 "network.",
             },
         )
-        for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR))
-    }

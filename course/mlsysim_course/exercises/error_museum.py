@@ -65,58 +65,56 @@ def _all_reduce(directions: int) -> float:
 @exercise
 def _museum_1() -> Parts:
     inverted_ratio = _REPORTED_MFU * _peak("H100") / _peak("A100")
-    return {
-        "mfu": AmountAsked(
-            asks="the utilization of the H100, as a share",
-            truth=_rescaled(_peak("H100")),
-            hint="The achieved rate is the printed share times the peak that it was divided by.",
-            mistakes={
-                _rescaled(2 * _peak("H100")): "That peak counts structured sparsity, which the "
-                "run does not use.",
-                inverted_ratio: "At the same rate, a faster device has a lower utilization. "
-                "Invert the ratio.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "mfu",
+        asks="the utilization of the H100, as a share",
+        truth=_rescaled(_peak("H100")),
+        hint="The achieved rate is the printed share times the peak that it was divided by.",
+        mistakes={
+            _rescaled(2 * _peak("H100")): "That peak counts structured sparsity, which the "
+            "run does not use.",
+            inverted_ratio: "At the same rate, a faster device has a lower utilization. "
+            "Invert the ratio.",
+        },
+    )
 
 
 @exercise
 def _museum_2() -> Parts:
-    return {
-        "mfu": AmountAsked(
-            asks="the utilization against the dense peak, as a share",
-            truth=si(_ISSUE_RATE) / _peak("H100"),
-            hint="Divide the rate by the peak of dense matrix products in 16 bits.",
-            mistakes={
-                si(_ISSUE_RATE) / (2 * _peak("H100")): "You divided by the peak with sparsity, as "
-                "the question in the thread did.",
-            },
-        ),
-        "halved": ChoiceAsked(
-            asks='whether a script that halves a dense peak prints an MFU that is too `"high"` '
-            'or too `"low"`',
-            options=("high", "low"),
-            truth="high" if 1 / (_peak("A100") / 2) > 1 / _peak("A100") else "low",
-            hint="The peak is in the denominator.",
-        ),
-    }
+    yield AmountAsked(
+        "mfu",
+        asks="the utilization against the dense peak, as a share",
+        truth=si(_ISSUE_RATE) / _peak("H100"),
+        hint="Divide the rate by the peak of dense matrix products in 16 bits.",
+        mistakes={
+            si(_ISSUE_RATE) / (2 * _peak("H100")): "You divided by the peak with sparsity, as "
+            "the question in the thread did.",
+        },
+    )
+    yield ChoiceAsked(
+        "halved",
+        asks='whether a script that halves a dense peak prints an MFU that is too `"high"` '
+        'or too `"low"`',
+        options=("high", "low"),
+        truth="high" if 1 / (_peak("A100") / 2) > 1 / _peak("A100") else "low",
+        hint="The peak is in the denominator.",
+    )
 
 
 @exercise
 def _museum_3() -> Parts:
-    return {
-        "parameters": CountAsked(
-            asks="parameters in the matrices of all layers, without embeddings and norms",
-            truth=_block_parameters(Models.Llama1_7B.mlp_matrices),
-            hint="Count four square matrices of attention and those of the feed-forward block.",
-            mistakes={
-                _block_parameters(2): "That is the published count: its feed-forward block lacks "
-                "the gate.",
-                round(si(Models.Llama1_7B.parameters)): "That is the whole network, with its "
-                "embeddings and norms.",
-            },
-        )
-    }
+    yield CountAsked(
+        "parameters",
+        asks="parameters in the matrices of all layers, without embeddings and norms",
+        truth=_block_parameters(Models.Llama1_7B.mlp_matrices),
+        hint="Count four square matrices of attention and those of the feed-forward block.",
+        mistakes={
+            _block_parameters(2): "That is the published count: its feed-forward block lacks "
+            "the gate.",
+            round(si(Models.Llama1_7B.parameters)): "That is the whole network, with its "
+            "embeddings and norms.",
+        },
+    )
 
 
 @exercise
@@ -128,20 +126,19 @@ def _museum_4() -> Parts:
         Models.Llama3_70B.head_dim,
     )
     keys_alone = 0.5 * si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT))
-    return {
-        "cache": AmountAsked(
-            asks="the cache of one sequence",
-            unit="GB",
-            truth=si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
-            hint="Count keys and values for every layer, every key-value head and every token.",
-            mistakes={
-                cache_of_query_heads: "You counted the query heads. Several of them share one "
-                "key-value head.",
-                keys_alone: "Keys and values are both cached, and a number in bf16 takes more "
-                "than one byte.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "cache",
+        asks="the cache of one sequence",
+        unit="GB",
+        truth=si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+        hint="Count keys and values for every layer, every key-value head and every token.",
+        mistakes={
+            cache_of_query_heads: "You counted the query heads. Several of them share one "
+            "key-value head.",
+            keys_alone: "Keys and values are both cached, and a number in bf16 takes more "
+            "than one byte.",
+        },
+    )
 
 
 @exercise
@@ -152,79 +149,74 @@ def _museum_5() -> Parts:
         Models.Qwen3_4B.kv_heads,
         Models.Qwen3_4B.hidden_dim // Models.Qwen3_4B.heads,
     )
-    return {
-        "cache": AmountAsked(
-            asks="the cache of one token",
-            unit="kB",
-            truth=si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
-            hint="Look up `head_dim` in the catalog instead of dividing.",
-            mistakes={
-                cache_of_narrow_heads: "The width of a head is a separate choice. In this model "
-                "it is not the hidden width divided by the number of heads.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "cache",
+        asks="the cache of one token",
+        unit="kB",
+        truth=si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
+        hint="Look up `head_dim` in the catalog instead of dividing.",
+        mistakes={
+            cache_of_narrow_heads: "The width of a head is a separate choice. In this model "
+            "it is not the hidden width divided by the number of heads.",
+        },
+    )
 
 
 @exercise
 def _museum_6() -> Parts:
-    return {
-        "images": AmountAsked(
-            asks="images per second at half of the A100's peak",
-            truth=_images(2),
-            hint="Divide half of the peak by the operations of one image.",
-            mistakes={
-                _images(1): "A multiplication and an addition are separate operations in the peak "
-                "rate.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "images",
+        asks="images per second at half of the A100's peak",
+        truth=_images(2),
+        hint="Divide half of the peak by the operations of one image.",
+        mistakes={
+            _images(1): "A multiplication and an addition are separate operations in the peak "
+            "rate.",
+        },
+    )
 
 
 @exercise
 def _museum_7() -> Parts:
-    return {
-        "bandwidth": AmountAsked(
-            asks="the bandwidth of the memory",
-            unit="GB/s",
-            tolerance=0.03,  # vendors round it
-            truth=si(_BUS * _TRANSFERS),
-            hint="Multiply the width of the bus by the transfers per second, then change units.",
-            mistakes={
-                si(_PRINTED_RATE): "That is the printed figure. Compute the bandwidth from the "
-                "bus instead.",
-                8 * si(_BUS * _TRANSFERS): "The width of the bus is given in bits.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "bandwidth",
+        asks="the bandwidth of the memory",
+        unit="GB/s",
+        tolerance=0.03,  # vendors round it
+        truth=si(_BUS * _TRANSFERS),
+        hint="Multiply the width of the bus by the transfers per second, then change units.",
+        mistakes={
+            si(_PRINTED_RATE): "That is the printed figure. Compute the bandwidth from the "
+            "bus instead.",
+            8 * si(_BUS * _TRANSFERS): "The width of the bus is given in bits.",
+        },
+    )
 
 
 @exercise
 def _museum_8() -> Parts:
-    return {
-        "bubble": AmountAsked(
-            asks="the bubble divided by the busy time of a stage",
-            truth=_bubble(share=False),
-            hint="A stage waits for the other stages to fill and drain, once per step.",
-            mistakes={
-                _bubble(share=True): "That is the bubble's share of the whole time, including the "
-                "bubble itself.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "bubble",
+        asks="the bubble divided by the busy time of a stage",
+        truth=_bubble(share=False),
+        hint="A stage waits for the other stages to fill and drain, once per step.",
+        mistakes={
+            _bubble(share=True): "That is the bubble's share of the whole time, including the "
+            "bubble itself.",
+        },
+    )
 
 
 @exercise
 def _museum_9() -> Parts:
-    return {
-        "time": AmountAsked(
-            asks="the time of the all-reduce, without latency",
-            unit="ms",
-            truth=_all_reduce(1),
-            hint="Use the bandwidth in one direction in the ring's formula.",
-            mistakes={
-                _all_reduce(2): "A ring sends in one direction while it "
-                "receives in the other: the printed figure adds them up.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "time",
+        asks="the time of the all-reduce, without latency",
+        unit="ms",
+        truth=_all_reduce(1),
+        hint="Use the bandwidth in one direction in the ring's formula.",
+        mistakes={
+            _all_reduce(2): "A ring sends in one direction while it "
+            "receives in the other: the printed figure adds them up.",
+        },
+    )

@@ -58,110 +58,103 @@ def _fitted(batch: int) -> float:
 
 @exercise
 def _hello_world_1() -> Parts:
-    return {
-        "batch": CountAsked(
-            asks="the first batch that is compute-bound, a whole number",
-            truth=_first_bound(Hardware.H100),
-            hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
-            mistakes={
-                _on_paper(0): "That is the answer for the A100, or one that leaves out the "
-                "traffic of activations.",
-                _on_paper(1): "Activations move twice, because each layer writes what the next "
-                "one reads.",
-                math.inf: "At half of the peak, the ridge point is half of the one that the "
-                "datasheet implies.",
-            },
-        )
-    }
+    yield CountAsked(
+        "batch",
+        asks="the first batch that is compute-bound, a whole number",
+        truth=_first_bound(Hardware.H100),
+        hint="Set the intensity equal to the ridge point at half of the peak, and round up.",
+        mistakes={
+            _on_paper(0): "That is the answer for the A100, or one that leaves out the "
+            "traffic of activations.",
+            _on_paper(1): "Activations move twice, because each layer writes what the next "
+            "one reads.",
+            math.inf: "At half of the peak, the ridge point is half of the one that the "
+            "datasheet implies.",
+        },
+    )
 
 
 @exercise
 def _hello_world_2() -> Parts:
-    return {
-        "batch": CountAsked(
-            asks="the first batch that is compute-bound, a whole number, or "
-            '`"never"` if no batch is',
-            truth=_first_bound(Hardware.H100, 1.0),
-            hint="Compare the full ridge point with the ceiling that the intensity approaches.",
-            mistakes={
-                _first_bound(Hardware.H100): "That is at half of the peak. A perfect program has "
-                "a higher ridge point.",
-                _first_bound(Hardware.A100, 1.0): "That is the answer for the A100. The H100 has "
-                "a different ridge point.",
-            },
-        )
-    }
+    yield CountAsked(
+        "batch",
+        asks='the first batch that is compute-bound, a whole number, or `"never"` if no batch is',
+        truth=_first_bound(Hardware.H100, 1.0),
+        hint="Compare the full ridge point with the ceiling that the intensity approaches.",
+        mistakes={
+            _first_bound(Hardware.H100): "That is at half of the peak. A perfect program has "
+            "a higher ridge point.",
+            _first_bound(Hardware.A100, 1.0): "That is the answer for the A100. The H100 has "
+            "a different ridge point.",
+        },
+    )
 
 
 @exercise
 def _hello_world_3() -> Parts:
     wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
     gain = si(narrow / wide)
-    return {
-        "throughput": AmountAsked(
-            asks="the factor by which images per second grow",
-            truth=gain,
-            hint="How do the compute time and the memory time change?",
-            mistakes={
-                gain**2: "You multiplied two gains, but only one resource is the limit at a time.",
-                1.0: "One of the two times is the limit. What happens to it?",
-                1 / gain: "That is the factor for the time, not for the rate.",
-            },
-        ),
-        "bottleneck": ChoiceAsked(
-            asks='whether the bottleneck `"changes"` or `"stays"`',
-            options=("changes", "stays"),
-            truth="stays"
-            if _solve(batch_size=32, precision="int8").bottleneck
-            == _solve(batch_size=32, precision="fp16").bottleneck
-            else "changes",
-            hint="Compare the factors of the intensity and of the ridge point.",
-        ),
-    }
+    yield AmountAsked(
+        "throughput",
+        asks="the factor by which images per second grow",
+        truth=gain,
+        hint="How do the compute time and the memory time change?",
+        mistakes={
+            gain**2: "You multiplied two gains, but only one resource is the limit at a time.",
+            1.0: "One of the two times is the limit. What happens to it?",
+            1 / gain: "That is the factor for the time, not for the rate.",
+        },
+    )
+    yield ChoiceAsked(
+        "bottleneck",
+        asks='whether the bottleneck `"changes"` or `"stays"`',
+        options=("changes", "stays"),
+        truth="stays"
+        if _solve(batch_size=32, precision="int8").bottleneck
+        == _solve(batch_size=32, precision="fp16").bottleneck
+        else "changes",
+        hint="Compare the factors of the intensity and of the ridge point.",
+    )
 
 
 @exercise
 def _hello_world_4() -> Parts:
     full_ridge = math.ceil(si(Hardware.A100.ridge_point("fp16")))
-    return {
-        "intensity": AmountAsked(
-            asks="the intensity of one user's token",
-            unit="FLOP/B",
-            tolerance=0.05,
-            truth=si(_chat(1).arithmetic_intensity),
-            hint="How many operations use each weight, and how many bytes does it have?",
-            mistakes={
-                2 * si(_chat(1).arithmetic_intensity): "A weight in fp16 takes two bytes.",
-                0.5 * si(_chat(1).arithmetic_intensity): "A multiplication and an addition are "
-                "two operations.",
-            },
-        ),
-        "users": CountAsked(
-            asks="the fewest users whose batch is compute-bound",
-            truth=next(b for b in count(1) if _chat(b).bottleneck == "compute"),
-            hint="Users share the weights, so intensity grows with their number up to the ridge "
-            "point.",
-            mistakes={
-                full_ridge: "Take the ridge point at half of the peak.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "intensity",
+        asks="the intensity of one user's token",
+        unit="FLOP/B",
+        tolerance=0.05,
+        truth=si(_chat(1).arithmetic_intensity),
+        hint="How many operations use each weight, and how many bytes does it have?",
+        mistakes={
+            2 * si(_chat(1).arithmetic_intensity): "A weight in fp16 takes two bytes.",
+            0.5 * si(_chat(1).arithmetic_intensity): "A multiplication and an addition are "
+            "two operations.",
+        },
+    )
+    yield CountAsked(
+        "users",
+        asks="the fewest users whose batch is compute-bound",
+        truth=next(b for b in count(1) if _chat(b).bottleneck == "compute"),
+        hint="Users share the weights, so intensity grows with their number up to the ridge point.",
+        mistakes={full_ridge: "Take the ridge point at half of the peak."},
+    )
 
 
 @exercise
 def _hello_world_5() -> Parts:
-    return {
-        "efficiency": AmountAsked(
-            asks="the efficiency, a share of the peak",
-            truth=_fitted(256),
-            hint="The time is proportional to one over the efficiency. Which of the two times is "
-            "longer?",
-            mistakes={
-                0.25 / _fitted(256): "Invert the ratio. The measurement takes longer, so the "
-                "share falls.",
-                2 * _fitted(256): "That is the ratio of the times. The model already assumed half "
-                "of the peak.",
-                _fitted(1): "That efficiency fits batch size 1.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "efficiency",
+        asks="the efficiency, a share of the peak",
+        truth=_fitted(256),
+        hint="The time is proportional to one over the efficiency. Which of the two times is "
+        "longer?",
+        mistakes={
+            0.25 / _fitted(256): "Invert the ratio. The measurement takes longer, so the "
+            "share falls.",
+            2 * _fitted(256): "That is the ratio of the times. The model already assumed half "
+            "of the peak.",
+            _fitted(1): "That efficiency fits batch size 1.",
+        },
+    )

@@ -30,65 +30,60 @@ def _first(width: int) -> int:
 
 @exercise
 def _kernels_1() -> Parts:
-    return {
-        "time": AmountAsked(
-            asks="the time of the product",
-            unit="us",
-            truth=_memory(1),
-            hint="Divide the bytes of the weights by the bandwidth.",
-            mistakes={
-                _compute(1): "That is the compute time, but compute is not the limit.",
-                _memory(1, each=1): "A weight in bf16 takes more than one byte.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "time",
+        asks="the time of the product",
+        unit="us",
+        truth=_memory(1),
+        hint="Divide the bytes of the weights by the bandwidth.",
+        mistakes={
+            _compute(1): "That is the compute time, but compute is not the limit.",
+            _memory(1, each=1): "A weight in bf16 takes more than one byte.",
+        },
+    )
 
 
 @exercise
 def _kernels_2() -> Parts:
-    return {
-        "share": AmountAsked(
-            asks="the share of the peak rate",
-            truth=_compute(4096) / _MEASURED[4096],
-            hint="Divide operations by time, and by the dense peak.",
-            mistakes={
-                0.5 * _compute(4096) / _MEASURED[4096]: "A multiply-accumulate is more than one "
-                "operation, or you took the peak with sparsity.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "share",
+        asks="the share of the peak rate",
+        truth=_compute(4096) / _MEASURED[4096],
+        hint="Divide operations by time, and by the dense peak.",
+        mistakes={
+            0.5 * _compute(4096) / _MEASURED[4096]: "A multiply-accumulate is more than one "
+            "operation, or you took the peak with sparsity.",
+        },
+    )
 
 
 @exercise
 def _kernels_3() -> Parts:
-    return {
-        "rows": CountAsked(
-            asks="the first number of rows at which compute is the limit",
-            truth=_first(4096),
-            hint="Set both times of the equation equal and solve for the rows.",
-            mistakes={
-                _first(_WIDTH): "That is for the larger matrix.",
-                round(_PEAK / _BANDWIDTH): "That is the ridge point. It leaves out the traffic of "
-                "the activations.",
-            },
-        )
-    }
+    yield CountAsked(
+        "rows",
+        asks="the first number of rows at which compute is the limit",
+        truth=_first(4096),
+        hint="Set both times of the equation equal and solve for the rows.",
+        mistakes={
+            _first(_WIDTH): "That is for the larger matrix.",
+            round(_PEAK / _BANDWIDTH): "That is the ridge point. It leaves out the traffic of "
+            "the activations.",
+        },
+    )
 
 
 @exercise
 def _kernels_4() -> Parts:
-    return {
-        "eta": AmountAsked(
-            asks="the share of the peak rate",
-            truth=_compute(8192) / (_MEASURED[8192] - _FIXED),
-            hint="With many rows, compute is the limit: subtract the fixed time and divide.",
-        ),
-        "beta": AmountAsked(
-            asks="the share of the bandwidth",
-            truth=_memory(1) / (_MEASURED[1] - _FIXED),
-            hint="With a single row, memory is the limit: subtract the fixed time and divide.",
-            mistakes={
-                _memory(1) / _MEASURED[1]: "Subtract the fixed time first.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "eta",
+        asks="the share of the peak rate",
+        truth=_compute(8192) / (_MEASURED[8192] - _FIXED),
+        hint="With many rows, compute is the limit: subtract the fixed time and divide.",
+    )
+    yield AmountAsked(
+        "beta",
+        asks="the share of the bandwidth",
+        truth=_memory(1) / (_MEASURED[1] - _FIXED),
+        hint="With a single row, memory is the limit: subtract the fixed time and divide.",
+        mistakes={_memory(1) / _MEASURED[1]: "Subtract the fixed time first."},
+    )

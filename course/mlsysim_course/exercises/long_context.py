@@ -35,66 +35,60 @@ def _long_context_1() -> Parts:
     smaller_model = si(Models.Llama3_8B.parameters) / (
         Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim
     )
-    return {
-        "tokens": AmountAsked(
-            asks="the length at which both need the same number of operations",
-            truth=_catch(_BIG.hidden_dim),
-            hint="Divide the parameters by the number of layers and the width.",
-            mistakes={
-                _catch(_BIG.kv_heads * _BIG.head_dim): "Every query head takes part in the "
-                "arithmetic of attention, not only the heads that are cached.",
-                smaller_model: "That is the model of the page.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "tokens",
+        asks="the length at which both need the same number of operations",
+        truth=_catch(_BIG.hidden_dim),
+        hint="Divide the parameters by the number of layers and the width.",
+        mistakes={
+            _catch(_BIG.kv_heads * _BIG.head_dim): "Every query head takes part in the "
+            "arithmetic of attention, not only the heads that are cached.",
+            smaller_model: "That is the model of the page.",
+        },
+    )
 
 
 @exercise
 def _long_context_2() -> Parts:
     keys_alone = 0.5 * si(_BIG.kv_cache_bytes("bf16", _LONG))
     smaller_model = si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG))
-    return {
-        "cache": AmountAsked(
-            asks="the cache of one text",
-            unit="GB",
-            truth=si(_BIG.kv_cache_bytes("bf16", _LONG)),
-            hint="Use the equation for the cache, with the number of key-value heads.",
-            mistakes={
-                keys_alone: "Keys and values are both cached, and each number takes two bytes.",
-                smaller_model: "That is the model of the page.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "cache",
+        asks="the cache of one text",
+        unit="GB",
+        truth=si(_BIG.kv_cache_bytes("bf16", _LONG)),
+        hint="Use the equation for the cache, with the number of key-value heads.",
+        mistakes={
+            keys_alone: "Keys and values are both cached, and each number takes two bytes.",
+            smaller_model: "That is the model of the page.",
+        },
+    )
 
 
 @exercise
 def _long_context_3() -> Parts:
-    return {
-        "factor": AmountAsked(
-            asks="the ratio of the old time to the new one",
-            tolerance=0.01,
-            truth=_faster(2),
-            hint="Solve for both, and divide the times to the first token.",
-            mistakes={
-                _faster(4): "That is for four GPUs.",
-                1 / _faster(2): "That is the ratio of the new time to the old one.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the old time to the new one",
+        tolerance=0.01,
+        truth=_faster(2),
+        hint="Solve for both, and divide the times to the first token.",
+        mistakes={
+            _faster(4): "That is for four GPUs.",
+            1 / _faster(2): "That is the ratio of the new time to the old one.",
+        },
+    )
 
 
 @exercise
 def _long_context_4() -> Parts:
-    return {
-        "users": CountAsked(
-            asks="the most users that fit",
-            truth=_read(kv_precision="fp8").max_batch_size,
-            hint="Set `kv_precision`, and look up `max_batch_size`.",
-            mistakes={
-                _read().max_batch_size: "That is with the 16-bit cache.",
-            },
-        )
-    }
+    yield CountAsked(
+        "users",
+        asks="the most users that fit",
+        truth=_read(kv_precision="fp8").max_batch_size,
+        hint="Set `kv_precision`, and look up `max_batch_size`.",
+        mistakes={_read().max_batch_size: "That is with the 16-bit cache."},
+    )
 
 
 @exercise
@@ -108,15 +102,14 @@ def _long_context_5() -> Parts:
             long = middle
     longest = float(short)
     tokens_in_proportion = 2048 * _WAIT / si(_read(seq_len=2048).ttft)
-    return {
-        "tokens": AmountAsked(
-            asks="the longest prompt, in tokens",
-            tolerance=0.03,
-            truth=longest,
-            hint="Raise `seq_len` until the time to the first token is too long.",
-            mistakes={
-                tokens_in_proportion: "You scaled a short prompt in proportion. Attention grows "
-                "faster than that.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "tokens",
+        asks="the longest prompt, in tokens",
+        tolerance=0.03,
+        truth=longest,
+        hint="Raise `seq_len` until the time to the first token is too long.",
+        mistakes={
+            tokens_in_proportion: "You scaled a short prompt in proportion. Attention grows "
+            "faster than that.",
+        },
+    )

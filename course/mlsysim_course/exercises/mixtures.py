@@ -42,47 +42,44 @@ def _claim() -> float:
 @exercise
 def _mixtures_1() -> Parts:
     routed_share = Models.DeepSeek_V3.experts_per_token / Models.DeepSeek_V3.experts
-    return {
-        "share": AmountAsked(
-            asks="the share of the parameters that are active",
-            truth=si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
-            hint="The catalog has `active_parameters` and `parameters`.",
-            mistakes={
-                routed_share: "That is the share of the routed experts. Attention and one shared "
-                "expert process every token.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "share",
+        asks="the share of the parameters that are active",
+        truth=si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
+        hint="The catalog has `active_parameters` and `parameters`.",
+        mistakes={
+            routed_share: "That is the share of the routed experts. Attention and one shared "
+            "expert process every token.",
+        },
+    )
 
 
 @exercise
 def _mixtures_2() -> Parts:
-    return {
-        "experts": AmountAsked(
-            asks="the mean number of experts that are read",
-            truth=float(f.experts_visited(8, 2, 4)),
-            hint="Put the numbers into the tutorial's equation.",
-            mistakes={
-                8.0: "Some users choose the same experts.",
-                2.0: "That is for one user.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "experts",
+        asks="the mean number of experts that are read",
+        truth=float(f.experts_visited(8, 2, 4)),
+        hint="Put the numbers into the tutorial's equation.",
+        mistakes={
+            8.0: "Some users choose the same experts.",
+            2.0: "That is for one user.",
+        },
+    )
 
 
 @exercise
 def _mixtures_3() -> Parts:
-    return {
-        "factor": AmountAsked(
-            asks="the ratio of the old token time to the new one",
-            truth=_quantized(),
-            hint="The weights are only part of the bytes that a step reads.",
-            mistakes={
-                2.0: "That would be right if a step read only weights.",
-                1 / _quantized(): "That is the ratio of the new time to the old one.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the old token time to the new one",
+        truth=_quantized(),
+        hint="The weights are only part of the bytes that a step reads.",
+        mistakes={
+            2.0: "That would be right if a step read only weights.",
+            1 / _quantized(): "That is the ratio of the new time to the old one.",
+        },
+    )
 
 
 @exercise
@@ -93,35 +90,34 @@ def _mixtures_4() -> Parts:
     )
     part = "cache" if cache > weights else "weights"
     users = _chat(_MIXTURE).max_batch_size / _chat(_DENSE).max_batch_size
-    return {
-        "users": AmountAsked(
-            asks="the ratio of users with the mixture to users with the dense model",
-            truth=users,
-            hint="Compare `max_batch_size`.",
-            mistakes={
-                _claim(): "Inactive parameters take memory as well.",
-                1 / users: "Invert the ratio.",
-            },
-        ),
-        "part": ChoiceAsked(
-            asks='what decides: `"weights"` or `"cache"`',
-            options=("weights", "cache"),
-            truth=part,
-            hint="Which of the two differs between the models?",
-        ),
-    }
+    yield AmountAsked(
+        "users",
+        asks="the ratio of users with the mixture to users with the dense model",
+        truth=users,
+        hint="Compare `max_batch_size`.",
+        mistakes={
+            _claim(): "Inactive parameters take memory as well.",
+            1 / users: "Invert the ratio.",
+        },
+    )
+    yield ChoiceAsked(
+        "part",
+        asks='what decides: `"weights"` or `"cache"`',
+        options=("weights", "cache"),
+        truth=part,
+        hint="Which of the two differs between the models?",
+    )
 
 
 @exercise
 def _mixtures_5() -> Parts:
-    return {
-        "ratio": AmountAsked(
-            asks="the ratio of the dense model's GPU-seconds to the mixture's",
-            truth=_gain(64),
-            hint="With equal batches, this is the ratio of the token times.",
-            mistakes={
-                _claim(): "Compute is not the limit of decode here.",
-                _gain(1): "That is for one user.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "ratio",
+        asks="the ratio of the dense model's GPU-seconds to the mixture's",
+        truth=_gain(64),
+        hint="With equal batches, this is the ratio of the token times.",
+        mistakes={
+            _claim(): "Compute is not the limit of decode here.",
+            _gain(1): "That is for one user.",
+        },
+    )

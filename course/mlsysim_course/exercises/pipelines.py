@@ -99,107 +99,104 @@ def _crossed() -> str:
 def _pipelines_1() -> Parts:
     step = _small()
     busy_time = step.makespan - step.bubble_time
-    return {
-        "length": CountAsked(
-            asks="the length of the step in ticks",
-            truth=step.makespan,
-            hint="Does a stage run a forward pass where it could run a backward pass, or start a "
-            "backward pass before the next stage has finished its own?",
-            mistakes={
-                busy_time: "That is how long one stage works. When does the last stage start, and "
-                "when does the first one finish?",
-                3 * busy_time: "Stages can work at the same time, on different microbatches.",
-            },
-        ),
-        "idle": CountAsked(
-            asks="the ticks that each stage idles",
-            truth=step.bubble_time,
-            hint="Subtract a stage's work from the length of the step.",
-            mistakes={
-                _small(backward_time=1).bubble_time: "A backward pass takes two ticks here.",
-                _small(pp_size=4).bubble_time: "A stage waits only for the other stages, not for "
-                "itself.",
-                3 * step.bubble_time: "That is the idle time of all stages together.",
-            },
-        ),
-    }
+    yield CountAsked(
+        "length",
+        asks="the length of the step in ticks",
+        truth=step.makespan,
+        hint="Does a stage run a forward pass where it could run a backward pass, or start a "
+        "backward pass before the next stage has finished its own?",
+        mistakes={
+            busy_time: "That is how long one stage works. When does the last stage start, and "
+            "when does the first one finish?",
+            3 * busy_time: "Stages can work at the same time, on different microbatches.",
+        },
+    )
+    yield CountAsked(
+        "idle",
+        asks="the ticks that each stage idles",
+        truth=step.bubble_time,
+        hint="Subtract a stage's work from the length of the step.",
+        mistakes={
+            _small(backward_time=1).bubble_time: "A backward pass takes two ticks here.",
+            _small(pp_size=4).bubble_time: "A stage waits only for the other stages, not for "
+            "itself.",
+            3 * step.bubble_time: "That is the idle time of all stages together.",
+        },
+    )
 
 
 @exercise
 def _pipelines_2() -> Parts:
-    return {
-        "one_f_one_b": ChoiceAsked(
-            asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
-            options=("rises", "falls", "stays"),
-            truth=_waits("1f1b"),
-            hint="A longer backward pass makes a stage wait longer. How does it change the work?",
-        ),
-        "zb_h1": ChoiceAsked(
-            asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
-            options=("rises", "falls", "stays"),
-            truth=_waits("zb-h1"),
-            hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
-        ),
-    }
+    yield ChoiceAsked(
+        "one_f_one_b",
+        asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
+        options=("rises", "falls", "stays"),
+        truth=_waits("1f1b"),
+        hint="A longer backward pass makes a stage wait longer. How does it change the work?",
+    )
+    yield ChoiceAsked(
+        "zb_h1",
+        asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
+        options=("rises", "falls", "stays"),
+        truth=_waits("zb-h1"),
+        hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
+    )
 
 
 @exercise
 def _pipelines_3() -> Parts:
     equal = (_MODEL.layers + _table()) / 4
     perfect = _dealt([equal, equal, equal, equal - _table()])
-    return {
-        "gain": AmountAsked(
-            asks="how much longer the even plan takes, as a share of the best plan's time",
-            truth=_dealt(),
-            hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
-            mistakes={
-                1 - 1 / (1 + _dealt()): "That is a share of the even plan's time. Divide by the "
-                "time of the best plan.",
-                perfect: "Layers cannot be split.",
-                _dealt((8, 8, 9, 7)): "One layer has moved. Is the last stage still the longest?",
-                _dealt((8, 9, 9, 6)): "The last stage is right. Which of the other stages should "
-                "be the long one?",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "gain",
+        asks="how much longer the even plan takes, as a share of the best plan's time",
+        truth=_dealt(),
+        hint="Simulate all plans of 32 layers, with the output layer on the last stage.",
+        mistakes={
+            1 - 1 / (1 + _dealt()): "That is a share of the even plan's time. Divide by the "
+            "time of the best plan.",
+            perfect: "Layers cannot be split.",
+            _dealt((8, 8, 9, 7)): "One layer has moved. Is the last stage still the longest?",
+            _dealt((8, 9, 9, 6)): "The last stage is right. Which of the other stages should "
+            "be the long one?",
+        },
+    )
 
 
 @exercise
 def _pipelines_4() -> Parts:
     won = float(_ahead(1).makespan / _ahead(2).makespan) - 1
-    return {
-        "gain": AmountAsked(
-            asks="how much longer 1F1B takes, as a share of your order's time",
-            truth=won,
-            hint="Compare both with transfers. In yours, only the transfers of filling and "
-            "draining remain.",
-            mistakes={
-                1 - 1 / (1 + won): "That is a share of 1F1B's time. Divide by the time of your "
-                "order.",
-            },
-        ),
-        "in_flight": CountAsked(
-            asks="the largest number of microbatches that its first stage has to remember",
-            truth=_ahead(2).peak_activations[0],
-            hint="Some forward passes run ahead, and then one runs before each backward pass.",
-            mistakes={
-                _ahead(1).peak_activations[0]: "That is the memory of 1F1B.",
-                2 * _ahead(1).peak_activations[0]: "Twice as many run ahead, but the one in "
-                "progress does not count as ahead.",
-                32: "That is the memory of GPipe, which runs all of them ahead.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "gain",
+        asks="how much longer 1F1B takes, as a share of your order's time",
+        truth=won,
+        hint="Compare both with transfers. In yours, only the transfers of filling and "
+        "draining remain.",
+        mistakes={
+            1 - 1 / (1 + won): "That is a share of 1F1B's time. Divide by the time of your order.",
+        },
+    )
+    yield CountAsked(
+        "in_flight",
+        asks="the largest number of microbatches that its first stage has to remember",
+        truth=_ahead(2).peak_activations[0],
+        hint="Some forward passes run ahead, and then one runs before each backward pass.",
+        mistakes={
+            _ahead(1).peak_activations[0]: "That is the memory of 1F1B.",
+            2 * _ahead(1).peak_activations[0]: "Twice as many run ahead, but the one in "
+            "progress does not count as ahead.",
+            32: "That is the memory of GPipe, which runs all of them ahead.",
+        },
+    )
 
 
 @exercise
 def _pipelines_self_check() -> Parts:
-    return {
-        "ends": ChoiceAsked(
-            asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
-            options=("soon", "later", "never"),
-            truth=_crossed(),
-            hint="Simulate it by hand. For each stage, note what its next pass needs and which "
-            "pass of the other stage makes it.",
-        )
-    }
+    yield ChoiceAsked(
+        "ends",
+        asks='whether the step ends as `"soon"` as with 1F1B, `"later"`, or `"never"`',
+        options=("soon", "later", "never"),
+        truth=_crossed(),
+        hint="Simulate it by hand. For each stage, note what its next pass needs and which "
+        "pass of the other stage makes it.",
+    )

@@ -52,19 +52,18 @@ def _overtakes(weights: str = "int8") -> int:
 
 @exercise
 def _quantization_1() -> Parts:
-    return {
-        "size": AmountAsked(
-            asks="the bytes of a weight, including its share of the scale",
-            unit="byte",
-            truth=_bytes("mxfp4"),
-            hint="Divide the bits by eight, and add one byte divided by the weights that share it.",
-            mistakes={
-                0.5: "You left out the scale.",
-                _bytes("int4"): "That is the format of AWQ and GPTQ.",
-                0.5 + 1 / 8 / 32: "The scale takes a byte, not a bit.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "size",
+        asks="the bytes of a weight, including its share of the scale",
+        unit="byte",
+        truth=_bytes("mxfp4"),
+        hint="Divide the bits by eight, and add one byte divided by the weights that share it.",
+        mistakes={
+            0.5: "You left out the scale.",
+            _bytes("int4"): "That is the format of AWQ and GPTQ.",
+            0.5 + 1 / 8 / 32: "The scale takes a byte, not a bit.",
+        },
+    )
 
 
 @exercise
@@ -72,64 +71,57 @@ def _quantization_2() -> Parts:
     r = _card(model=Models.Llama3_70B, hardware=Hardware.MI300X, weight_precision="int4")
     large = si(r.model_weights_size)
     all_in_four_bits = _bytes("int4") * si(Models.Llama3_70B.parameters)
-    return {
-        "size": AmountAsked(
-            asks="the size of the weights",
-            unit="GB",
-            truth=large,
-            hint="Count the embedding tables and the other weights separately.",
-            mistakes={
-                all_in_four_bits: "The embedding tables stay at a higher precision.",
-                0.5 * si(Models.Llama3_70B.parameters): "You left out the scales and the "
-                "embedding tables.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "size",
+        asks="the size of the weights",
+        unit="GB",
+        truth=large,
+        hint="Count the embedding tables and the other weights separately.",
+        mistakes={
+            all_in_four_bits: "The embedding tables stay at a higher precision.",
+            0.5 * si(Models.Llama3_70B.parameters): "You left out the scales and the "
+            "embedding tables.",
+        },
+    )
 
 
 @exercise
 def _quantization_3() -> Parts:
-    return {
-        "factor": AmountAsked(
-            asks="the ratio of the old token time to the new one",
-            truth=_gain(16),
-            hint="How much of a step's traffic is cache with so many users?",
-            mistakes={
-                _gain(1): "That is for one user.",
-                4.0: "That would be the ratio of the bits.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the old token time to the new one",
+        truth=_gain(16),
+        hint="How much of a step's traffic is cache with so many users?",
+        mistakes={
+            _gain(1): "That is for one user.",
+            4.0: "That would be the ratio of the bits.",
+        },
+    )
 
 
 @exercise
 def _quantization_4() -> Parts:
-    return {
-        "wide": CountAsked(
-            asks="users with a cache in 16 bits",
-            truth=_room("fp16"),
-            hint="Look up `max_batch_size`.",
-        ),
-        "narrow": CountAsked(
-            asks="users with a cache in 8 bits",
-            truth=_room("int8"),
-            hint="Set `kv_precision`, and look up `max_batch_size`.",
-            mistakes={
-                _room("fp16"): "That is with the 16-bit cache.",
-            },
-        ),
-    }
+    yield CountAsked(
+        "wide",
+        asks="users with a cache in 16 bits",
+        truth=_room("fp16"),
+        hint="Look up `max_batch_size`.",
+    )
+    yield CountAsked(
+        "narrow",
+        asks="users with a cache in 8 bits",
+        truth=_room("int8"),
+        hint="Set `kv_precision`, and look up `max_batch_size`.",
+        mistakes={_room("fp16"): "That is with the 16-bit cache."},
+    )
 
 
 @exercise
 def _quantization_5() -> Parts:
-    return {
-        "users": CountAsked(
-            asks="the first number of users at which it is faster",
-            truth=_overtakes(),
-            hint="Compare the token times of both choices, user by user.",
-            mistakes={
-                _overtakes("fp16"): "That is with weights in 16 bits.",
-            },
-        )
-    }
+    yield CountAsked(
+        "users",
+        asks="the first number of users at which it is faster",
+        truth=_overtakes(),
+        hint="Compare the token times of both choices, user by user.",
+        mistakes={_overtakes("fp16"): "That is with weights in 16 bits."},
+    )

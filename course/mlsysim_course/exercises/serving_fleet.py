@@ -93,37 +93,34 @@ def _copies(clients: int) -> float:
 
 @exercise
 def _serving_fleet_1() -> Parts:
-    return {
-        "price": AmountAsked(
-            asks="the price of a million tokens in dollars",
-            unit="USD",
-            truth=_million(),
-            hint="Divide the rent of an hour by the tokens of an hour.",
-            mistakes={
-                _million(busy=1): "You pay for the idle half, too.",
-                _million(gpus=1): "The rent is for each of the eight GPUs.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "price",
+        asks="the price of a million tokens in dollars",
+        unit="USD",
+        truth=_million(),
+        hint="Divide the rent of an hour by the tokens of an hour.",
+        mistakes={
+            _million(busy=1): "You pay for the idle half, too.",
+            _million(gpus=1): "The rent is for each of the eight GPUs.",
+        },
+    )
 
 
 @exercise
 def _serving_fleet_2() -> Parts:
-    return {
-        "narrow": CountAsked(
-            asks="GPUs for the weights in 8 bits",
-            truth=_devices("fp8"),
-            hint="Divide `model_weights_size` by the memory, and round up.",
-            mistakes={
-                1: "All experts have to be in memory, used or not.",
-            },
-        ),
-        "wide": CountAsked(
-            asks="GPUs for the weights in 16 bits",
-            truth=_devices("bf16"),
-            hint="Divide `model_weights_size` by the memory, and round up.",
-        ),
-    }
+    yield CountAsked(
+        "narrow",
+        asks="GPUs for the weights in 8 bits",
+        truth=_devices("fp8"),
+        hint="Divide `model_weights_size` by the memory, and round up.",
+        mistakes={1: "All experts have to be in memory, used or not."},
+    )
+    yield CountAsked(
+        "wide",
+        asks="GPUs for the weights in 16 bits",
+        truth=_devices("bf16"),
+        hint="Divide `model_weights_size` by the memory, and round up.",
+    )
 
 
 @exercise
@@ -131,26 +128,26 @@ def _serving_fleet_3() -> Parts:
     eight, four = _pair()
     faster = si(four.itl / eight.itl)
     differs = "itl" if abs(math.log(faster)) > abs(math.log(_ahead())) else "throughput"
-    return {
-        "differs": ChoiceAsked(
-            asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
-            options=("itl", "throughput"),
-            truth=differs,
-            hint="One group reads the weights once for all users, two groups read them twice. "
-            "Which of the numbers also includes prefill?",
-        ),
-        "faster": AmountAsked(
-            asks="the factor by which tokens come faster from the group of eight",
-            tolerance=0.03,
-            truth=faster,
-            hint="Solve both with 64 users in total, and divide the times between tokens.",
-            mistakes={
-                1 / faster: "Invert the ratio. The group of eight is the faster one.",
-                faster - 1: "That is only the gain. The factor also includes the original rate.",
-                2.0: "Each GPU reads half as many weights, but a GPU reads more than weights.",
-            },
-        ),
-    }
+    yield ChoiceAsked(
+        "differs",
+        asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',
+        options=("itl", "throughput"),
+        truth=differs,
+        hint="One group reads the weights once for all users, two groups read them twice. "
+        "Which of the numbers also includes prefill?",
+    )
+    yield AmountAsked(
+        "faster",
+        asks="the factor by which tokens come faster from the group of eight",
+        tolerance=0.03,
+        truth=faster,
+        hint="Solve both with 64 users in total, and divide the times between tokens.",
+        mistakes={
+            1 / faster: "Invert the ratio. The group of eight is the faster one.",
+            faster - 1: "That is only the gain. The factor also includes the original rate.",
+            2.0: "Each GPU reads half as many weights, but a GPU reads more than weights.",
+        },
+    )
 
 
 @exercise
@@ -158,20 +155,20 @@ def _serving_fleet_4() -> Parts:
     readers = max(range(1, _SERVERS), key=_pools)
     beats = _pools(readers) / (_SERVERS * _copies(_CLIENTS // _SERVERS))
     gain_over_all_clients = _pools(readers) / (_SERVERS * _copies(_CLIENTS))
-    return {
-        "readers": CountAsked(
-            asks="how many of the four servers should read prompts",
-            truth=readers,
-            hint="Solve with one, two and three such servers, and compare the tokens per second.",
-        ),
-        "factor": AmountAsked(
-            asks="the ratio of its tokens per second to those of four copies",
-            truth=beats,
-            tolerance=0.01,
-            hint="Each of the four copies has a quarter of the clients, and there are four.",
-            mistakes={
-                _pools(readers) / _copies(_CLIENTS // _SERVERS): "There are four copies.",
-                gain_over_all_clients: "Each copy has a quarter of the clients.",
-            },
-        ),
-    }
+    yield CountAsked(
+        "readers",
+        asks="how many of the four servers should read prompts",
+        truth=readers,
+        hint="Solve with one, two and three such servers, and compare the tokens per second.",
+    )
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of its tokens per second to those of four copies",
+        truth=beats,
+        tolerance=0.01,
+        hint="Each of the four copies has a quarter of the clients, and there are four.",
+        mistakes={
+            _pools(readers) / _copies(_CLIENTS // _SERVERS): "There are four copies.",
+            gain_over_all_clients: "Each copy has a quarter of the clients.",
+        },
+    )

@@ -66,95 +66,89 @@ def _serving_one_gpu_1() -> Parts:
     winner = "weights" if weights > cache else "cache"
     other_choice = min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8"))
     both_changes = _eight_k(weight_precision="int4", kv_precision="fp8")
-    return {
-        "better": ChoiceAsked(
-            asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
-            options=("weights", "cache"),
-            truth=winner,
-            hint="Which of the two fills the memory when many users share it?",
-        ),
-        "users": CountAsked(
-            asks="how many users fit then",
-            truth=max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
-            hint="Divide the memory that the weights leave free by the cache of one user.",
-            mistakes={
-                _eight_k(): "That is with 16 bits throughout.",
-                other_choice: "That is the number for the other choice.",
-                both_changes: "That is the number with both changes at once.",
-            },
-        ),
-    }
+    yield ChoiceAsked(
+        "better",
+        asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
+        options=("weights", "cache"),
+        truth=winner,
+        hint="Which of the two fills the memory when many users share it?",
+    )
+    yield CountAsked(
+        "users",
+        asks="how many users fit then",
+        truth=max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+        hint="Divide the memory that the weights leave free by the cache of one user.",
+        mistakes={
+            _eight_k(): "That is with 16 bits throughout.",
+            other_choice: "That is the number for the other choice.",
+            both_changes: "That is the number with both changes at once.",
+        },
+    )
 
 
 @exercise
 def _serving_one_gpu_2() -> Parts:
-    return {
-        "throughput": AmountAsked(
-            asks="the ceiling in tokens per second, with the contexts of this tutorial",
-            unit="token/s",
-            truth=si(_chat(batch_size=_CROWD).decode_throughput),
-            hint="With many users the weights hardly matter: what does one more user add to a "
-            "step?",
-            mistakes={
-                _ceiling(2048): "The context grows during decode, so use its mean.",
-                _ceiling(2048 + 256): "The context reaches its full length only at the end, so "
-                "use its mean.",
-                _ceiling(2048 + 128, _MODEL.heads): "Several query heads share one key-value head.",
-                _ceiling(2048 + 128, vectors=1): "Each key-value head stores both a key and a "
-                "value.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "throughput",
+        asks="the ceiling in tokens per second, with the contexts of this tutorial",
+        unit="token/s",
+        truth=si(_chat(batch_size=_CROWD).decode_throughput),
+        hint="With many users the weights hardly matter: what does one more user add to a step?",
+        mistakes={
+            _ceiling(2048): "The context grows during decode, so use its mean.",
+            _ceiling(2048 + 256): "The context reaches its full length only at the end, so "
+            "use its mean.",
+            _ceiling(2048 + 128, _MODEL.heads): "Several query heads share one key-value head.",
+            _ceiling(2048 + 128, vectors=1): "Each key-value head stores both a key and a value.",
+        },
+    )
 
 
 @exercise
 def _serving_one_gpu_3() -> Parts:
     half_ridge = math.ceil(0.5 * Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude)
     full_ridge = math.ceil(Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude)
-    return {
-        "batch": CountAsked(
-            asks="the first batch whose decode is compute-bound, a whole number, or "
-            '`"never"` if no batch is',
-            truth=math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD,
-            hint="Each user adds operations and a cache that is not shared. Compare the ratio of "
-            "the two with the ridge point.",
-            mistakes={
-                half_ridge: "That would be so if the weights were all that a step reads.",
-                full_ridge: "That would be so if the weights were all that a step reads.",
-            },
-        )
-    }
+    yield CountAsked(
+        "batch",
+        asks="the first batch whose decode is compute-bound, a whole number, or "
+        '`"never"` if no batch is',
+        truth=math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD,
+        hint="Each user adds operations and a cache that is not shared. Compare the ratio of "
+        "the two with the ridge point.",
+        mistakes={
+            half_ridge: "That would be so if the weights were all that a step reads.",
+            full_ridge: "That would be so if the weights were all that a step reads.",
+        },
+    )
 
 
 @exercise
 def _serving_one_gpu_4() -> Parts:
     rate_of_one_user = _rate(_best(), _users(_best())) / _users(_best())
-    return {
-        "gpu": ChoiceAsked(
-            asks='the device with the most users, by its name or catalog name, such as `"A100"`',
-            options=tuple(device.name for device in _DEVICES),
-            catalog=Hardware,
-            truth=_best().name,
-            hint="Another device serves more users within the limit. What limits each device: its "
-            "memory capacity, or the time that it takes to read all of its memory?",
-        ),
-        "users": CountAsked(
-            asks="how many users that is",
-            truth=_users(_best()),
-            hint="Find the largest batch that fits and keeps the limit. Which of the two breaks "
-            "first?",
-            mistakes={
-                _users(_best(room=False), room=False): "That many users would be fast enough, but "
-                "they do not fit in memory.",
-            },
-        ),
-        "throughput": AmountAsked(
-            asks="their tokens per second during decode",
-            unit="token/s",
-            truth=_rate(_best(), _users(_best())),
-            hint="Each of your users gets one token per step.",
-            mistakes={
-                rate_of_one_user: "That is the rate of one user.",
-            },
-        ),
-    }
+    yield ChoiceAsked(
+        "gpu",
+        asks='the device with the most users, by its name or catalog name, such as `"A100"`',
+        options=tuple(device.name for device in _DEVICES),
+        catalog=Hardware,
+        truth=_best().name,
+        hint="Another device serves more users within the limit. What limits each device: its "
+        "memory capacity, or the time that it takes to read all of its memory?",
+    )
+    yield CountAsked(
+        "users",
+        asks="how many users that is",
+        truth=_users(_best()),
+        hint="Find the largest batch that fits and keeps the limit. Which of the two breaks first?",
+        mistakes={
+            _users(_best(room=False), room=False): "That many users would be fast enough, but "
+            "they do not fit in memory.",
+        },
+    )
+    yield AmountAsked(
+        "throughput",
+        asks="their tokens per second during decode",
+        unit="token/s",
+        truth=_rate(_best(), _users(_best())),
+        hint="Each of your users gets one token per step.",
+        mistakes={rate_of_one_user: "That is the rate of one user."},
+    )

@@ -55,73 +55,69 @@ def _pair(rate: float = 24) -> OpenLoopResult:
 
 @exercise
 def _serving_under_load_1() -> Parts:
-    return {
-        "requests": AmountAsked(
-            asks="the mean number of requests in the server",
-            truth=12 * si(_monday(12).e2e_mean),
-            hint="Multiply the arrival rate by the mean time from arrival to the last token.",
-            mistakes={
-                12 * si(_monday(12).e2e_p99): "Little's law uses the mean time.",
-                12 * si(_monday(12).ttft_mean): "A request stays in the server until its last "
-                "token.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "requests",
+        asks="the mean number of requests in the server",
+        truth=12 * si(_monday(12).e2e_mean),
+        hint="Multiply the arrival rate by the mean time from arrival to the last token.",
+        mistakes={
+            12 * si(_monday(12).e2e_p99): "Little's law uses the mean time.",
+            12 * si(_monday(12).ttft_mean): "A request stays in the server until its last token.",
+        },
+    )
 
 
 @exercise
 def _serving_under_load_2() -> Parts:
-    return {
-        "factor": AmountAsked(
-            asks="the ratio of the capacity with the cache to that without it",
-            truth=_longer(cached_share=0.5),
-            hint="Solve twice, and divide `request_capacity`. Half of the prompt is still read.",
-            mistakes={
-                2.0: "Decode takes time too. Only the time for prompts shrinks.",
-                1 / _longer(cached_share=0.5): "Invert the ratio. The capacity grows.",
-                _longer(seq_len=500): "A cached token is not read again, but its keys and values "
-                "are still there.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the capacity with the cache to that without it",
+        truth=_longer(cached_share=0.5),
+        hint="Solve twice, and divide `request_capacity`. Half of the prompt is still read.",
+        mistakes={
+            2.0: "Decode takes time too. Only the time for prompts shrinks.",
+            1 / _longer(cached_share=0.5): "Invert the ratio. The capacity grows.",
+            _longer(seq_len=500): "A cached token is not read again, but its keys and values "
+            "are still there.",
+        },
+    )
 
 
 @exercise
 def _serving_under_load_3() -> Parts:
-    return {
-        "rate": AmountAsked(
-            asks="the highest arrival rate that meets both limits",
-            unit="1/s",
-            truth=_highest(ttft_p99=0.15, tpot_p99=0.02),
-            hint="Raise the rate until the first of the two limits breaks, or use `capacity`.",
-            mistakes={
-                _highest(tpot_p99=0.02): "You left out the limit on the first token.",
-                _highest(ttft_mean=0.15, tpot_mean=0.02): "The limits apply to 99 of 100 "
-                "requests, not to the mean.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "rate",
+        asks="the highest arrival rate that meets both limits",
+        unit="1/s",
+        truth=_highest(ttft_p99=0.15, tpot_p99=0.02),
+        hint="Raise the rate until the first of the two limits breaks, or use `capacity`.",
+        mistakes={
+            _highest(tpot_p99=0.02): "You left out the limit on the first token.",
+            _highest(ttft_mean=0.15, tpot_mean=0.02): "The limits apply to 99 of 100 "
+            "requests, not to the mean.",
+        },
+    )
 
 
 @exercise
 def _serving_under_load_4() -> Parts:
     room = 2 * _capacity() / si(_pair().request_capacity)
     faster = _ONE if si(_pair().tpot_p99) < si(_monday(12).tpot_p99) else _REPLICAS
-    return {
-        "faster": ChoiceAsked(
-            asks=f'which has the smaller p99 per token, `"{_REPLICAS}"` or `"{_ONE}"`',
-            options=(_REPLICAS, _ONE),
-            truth=faster,
-            hint="Solve both, with 12 requests per second for a replica and 24 for the server.",
-        ),
-        "capacity": AmountAsked(
-            asks="the ratio of the capacity of both replicas to that of the one server",
-            truth=room,
-            hint="Divide `request_capacity` of two replicas by that of the one server.",
-            mistakes={
-                1 / room: "Invert the ratio. The replicas have the larger capacity.",
-                room / 2: "There are two replicas.",
-                1.0: "Communication between the two GPUs takes time.",
-            },
-        ),
-    }
+    yield ChoiceAsked(
+        "faster",
+        asks=f'which has the smaller p99 per token, `"{_REPLICAS}"` or `"{_ONE}"`',
+        options=(_REPLICAS, _ONE),
+        truth=faster,
+        hint="Solve both, with 12 requests per second for a replica and 24 for the server.",
+    )
+    yield AmountAsked(
+        "capacity",
+        asks="the ratio of the capacity of both replicas to that of the one server",
+        truth=room,
+        hint="Divide `request_capacity` of two replicas by that of the one server.",
+        mistakes={
+            1 / room: "Invert the ratio. The replicas have the larger capacity.",
+            room / 2: "There are two replicas.",
+            1.0: "Communication between the two GPUs takes time.",
+        },
+    )

@@ -12,7 +12,7 @@ from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
 from mlsysim_course.exercises.distributed import microbatches_for_a_small_bubble
 
 if TYPE_CHECKING:
@@ -62,21 +62,21 @@ def _pure_and_mixed() -> tuple[DistributedResult, DistributedResult]:
 def _strategy_1() -> Parts:
     comparison = _contrast(*_pure_and_mixed())
     parts = ("exchange between replicas", "tensor all-reduces", "bubble", "stage to stage")
-    return {
-        "faster": ChoiceAsked(
-            asks='which plan is faster, the `"pure"` or the `"mixed"` one',
-            options=("pure", "mixed"),
-            truth="mixed" if comparison.loss > 0 else "pure",
-            hint="How much does a node send at the end of a step under each plan?",
-        ),
-        "difference": ChoiceAsked(
-            asks="the part of the step in which they differ most, as `contrast` calls it: "
-            + ", ".join(f'`"{part}"`' for part in parts),
-            options=parts,
-            truth=max(comparison.parts, key=lambda part: abs(si(comparison.parts[part]))),
-            hint="`contrast` lists the largest part first.",
-        ),
-    }
+    yield ChoiceAsked(
+        "faster",
+        asks='which plan is faster, the `"pure"` or the `"mixed"` one',
+        options=("pure", "mixed"),
+        truth="mixed" if comparison.loss > 0 else "pure",
+        hint="How much does a node send at the end of a step under each plan?",
+    )
+    yield ChoiceAsked(
+        "difference",
+        asks="the part of the step in which they differ most, as `contrast` calls it: "
+        + ", ".join(f'`"{part}"`' for part in parts),
+        options=parts,
+        truth=max(comparison.parts, key=lambda part: abs(si(comparison.parts[part]))),
+        hint="`contrast` lists the largest part first.",
+    )
 
 
 @exercise
@@ -86,39 +86,40 @@ def _strategy_2() -> Parts:
     best_time, second_time = ethernet.plans["step_latency_total"].magnitude[:2]
     loss = second_time / best_time - 1
     losses = ("under 1%", "1% to 5%", "over 5%")
-    return {
-        "efficiency": AmountAsked(
-            asks="the highest scaling efficiency on Ethernet",
-            tolerance=0.005,
-            truth=ethernet.best.scaling_efficiency,
-            hint="Fix the levers that the exercise excludes, and search all others.",
-            mistakes={
-                fast.best.scaling_efficiency: "That is the value for the winner on InfiniBand.",
-                _pure_and_mixed()[1].scaling_efficiency: "That is the mixed plan of the previous "
-                "exercise, which does not fit.",
-                every_lever.best.scaling_efficiency: "That plan uses levers that the textbook "
-                "does not have.",
-            },
-        ),
-        "agree": ChoiceAsked(
-            asks="whether the same plan wins on both networks, `True` or `False`",
-            options=(True, False),
-            truth=ethernet.best.parallelism == fast.best.parallelism,
-            hint="Compare the sizes of the two winners.",
-        ),
-        "loss": ChoiceAsked(
-            asks="how much more time the second-best plan takes on Ethernet: "
-            + ", ".join(f'`"{loss}"`' for loss in losses),
-            options=losses,
-            truth=losses[int(loss >= 0.01) + int(loss >= 0.05)],
-            hint="The plans of the advice are sorted. Compare the first two.",
-        ),
-    }
+    yield AmountAsked(
+        "efficiency",
+        asks="the highest scaling efficiency on Ethernet",
+        tolerance=0.005,
+        truth=ethernet.best.scaling_efficiency,
+        hint="Fix the levers that the exercise excludes, and search all others.",
+        mistakes={
+            fast.best.scaling_efficiency: "That is the value for the winner on InfiniBand.",
+            _pure_and_mixed()[1].scaling_efficiency: "That is the mixed plan of the previous "
+            "exercise, which does not fit.",
+            every_lever.best.scaling_efficiency: "That plan uses levers that the textbook "
+            "does not have.",
+        },
+    )
+    yield ChoiceAsked(
+        "agree",
+        asks="whether the same plan wins on both networks, `True` or `False`",
+        options=(True, False),
+        truth=ethernet.best.parallelism == fast.best.parallelism,
+        hint="Compare the sizes of the two winners.",
+    )
+    yield ChoiceAsked(
+        "loss",
+        asks="how much more time the second-best plan takes on Ethernet: "
+        + ", ".join(f'`"{loss}"`' for loss in losses),
+        options=losses,
+        truth=losses[int(loss >= 0.01) + int(loss >= 0.05)],
+        hint="The plans of the advice are sorted. Compare the first two.",
+    )
 
 
 @exercise
 def _strategy_3() -> Parts:
-    return {"microbatches": microbatches_for_a_small_bubble()}
+    yield microbatches_for_a_small_bubble()
 
 
 @exercise
@@ -129,29 +130,30 @@ def _strategy_4() -> Parts:
         _advise(**_JOB, fleet=fleet, zero_stage=stage, **levers).best for stage in (0, 1)
     )
     loss = float(_contrast(bare, sharded).loss)
-    return {
-        "tp_size": CountAsked(
-            asks="the tensor-parallel size where nothing is sharded",
-            truth=bare.parallelism.tp,
-            hint="Let `advise` try tensor groups from one GPU up to a whole server.",
-        ),
-        "pp_size": CountAsked(
-            asks="the stages where nothing is sharded",
-            truth=bare.parallelism.pp,
-            hint="How many GPUs does it take to hold the model's state?",
-            mistakes={sharded.parallelism.pp: "That is the winner with a sharded optimizer."},
-        ),
-        "worth": AmountAsked(
-            asks="how much longer a token takes without a sharded optimizer, as a share",
-            tolerance=0.03,
-            truth=loss,
-            hint="Let the advisor choose again after the optimizer is sharded.",
-            mistakes={
-                1 - 1 / (1 + loss): "That is how much less time a token takes with a sharded "
-                "optimizer.",
-            },
-        ),
-    }
+    yield CountAsked(
+        "tp_size",
+        asks="the tensor-parallel size where nothing is sharded",
+        truth=bare.parallelism.tp,
+        hint="Let `advise` try tensor groups from one GPU up to a whole server.",
+    )
+    yield CountAsked(
+        "pp_size",
+        asks="the stages where nothing is sharded",
+        truth=bare.parallelism.pp,
+        hint="How many GPUs does it take to hold the model's state?",
+        mistakes={sharded.parallelism.pp: "That is the winner with a sharded optimizer."},
+    )
+    yield AmountAsked(
+        "worth",
+        asks="how much longer a token takes without a sharded optimizer, as a share",
+        tolerance=0.03,
+        truth=loss,
+        hint="Let the advisor choose again after the optimizer is sharded.",
+        mistakes={
+            1 - 1 / (1 + loss): "That is how much less time a token takes with a sharded "
+            "optimizer.",
+        },
+    )
 
 
 @exercise
@@ -178,38 +180,38 @@ def _strategy_5() -> Parts:
         low, high = (low, middle) if seconds(middle) <= floor * (1 + 1e-9) else (middle, high)
     waits = share()
     share_on_infiniband = share(latency=_NDR.latency, bandwidth=_NDR.bandwidth)
-    return {
-        "waits": AmountAsked(
-            asks="the share of the step in which the GPUs wait for tensor all-reduces",
-            truth=waits,
-            hint="Divide the time of the tensor all-reduces by that of the step.",
-            mistakes={
-                waits / (1 - waits): "That is a ratio to the rest of the step. Divide by the "
-                "whole step.",
-                0.8: "That is the value that the tutorial tries. Solve the plan.",
-            },
-        ),
-        "near": AmountAsked(
-            asks="the same share at the latency of InfiniBand, with the bandwidth of Ethernet",
-            truth=share(latency=_NDR.latency),
-            hint="Change one of the two, and nothing else.",
-            mistakes={
-                share_on_infiniband: "That uses both the bandwidth and the latency of InfiniBand.",
-            },
-        ),
-        "enough": AmountAsked(
-            asks="the bandwidth of a port beyond which a faster network does not help",
-            unit="GB/s",
-            tolerance=0.2,
-            truth=high * 1e9,
-            hint="Which other link does the ring go over? And how many ports carry it out of a "
-            "server?",
-            mistakes={
-                si(_NODE.scale_up.bandwidth): "One port would have to carry that alone. A server "
-                "has several.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "waits",
+        asks="the share of the step in which the GPUs wait for tensor all-reduces",
+        truth=waits,
+        hint="Divide the time of the tensor all-reduces by that of the step.",
+        mistakes={
+            waits / (1 - waits): "That is a ratio to the rest of the step. Divide by the "
+            "whole step.",
+            0.8: "That is the value that the tutorial tries. Solve the plan.",
+        },
+    )
+    yield AmountAsked(
+        "near",
+        asks="the same share at the latency of InfiniBand, with the bandwidth of Ethernet",
+        truth=share(latency=_NDR.latency),
+        hint="Change one of the two, and nothing else.",
+        mistakes={
+            share_on_infiniband: "That uses both the bandwidth and the latency of InfiniBand.",
+        },
+    )
+    yield AmountAsked(
+        "enough",
+        asks="the bandwidth of a port beyond which a faster network does not help",
+        unit="GB/s",
+        tolerance=0.2,
+        truth=high * 1e9,
+        hint="Which other link does the ring go over? And how many ports carry it out of a server?",
+        mistakes={
+            si(_NODE.scale_up.bandwidth): "One port would have to carry that alone. A server "
+            "has several.",
+        },
+    )
 
 
 def _plan_by_servers(servers: int) -> tuple[float, DistributedResult]:
@@ -235,29 +237,26 @@ def _strategy_self_check() -> Parts:
         return float((getattr(plan, field) / plan.step_latency_total).to("").magnitude)
 
     extra_cost = largest_rent / min(rent for rent, _ in plans.values()) - 1
-    trends: dict[str, Asked] = {
-        name: ChoiceAsked(
+    for name, words, field in (
+        ("arithmetic", "the arithmetic", "compute_latency"),
+        ("exchange", "the exchange between replicas", "dp_communication_latency"),
+        ("bubble", "the bubble", "pipeline_bubble_latency"),
+    ):
+        yield ChoiceAsked(
+            name,
             asks=f'whether {words} takes `"more"` or `"less"` of the step',
             options=("more", "less"),
             truth="more" if share(large, field) > share(small, field) else "less",
             hint="How much work is left for each GPU when the batch is spread wider?",
         )
-        for name, words, field in (
-            ("arithmetic", "the arithmetic", "compute_latency"),
-            ("exchange", "the exchange between replicas", "dp_communication_latency"),
-            ("bubble", "the bubble", "pipeline_bubble_latency"),
-        )
-    }
-    return trends | {
-        "price": AmountAsked(
-            asks="the extra cost of the run, as a share of its rent on the smallest fleet",
-            tolerance=0.03,
-            truth=extra_cost,
-            hint="Compare the rents of the first and the last row of the table.",
-            mistakes={
-                1 + extra_cost: "That is the ratio of the two rents. Subtract 1 for the extra "
-                "cost.",
-                1 - 1 / (1 + extra_cost): "That is a share of the rent on the largest fleet.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "price",
+        asks="the extra cost of the run, as a share of its rent on the smallest fleet",
+        tolerance=0.03,
+        truth=extra_cost,
+        hint="Compare the rents of the first and the last row of the table.",
+        mistakes={
+            1 + extra_cost: "That is the ratio of the two rents. Subtract 1 for the extra cost.",
+            1 - 1 / (1 + extra_cost): "That is a share of the rent on the largest fleet.",
+        },
+    )

@@ -69,44 +69,42 @@ def _saving(field: str = "carbon_footprint") -> float:
 def _sustainability_1() -> Parts:
     grids: Any = Infra.Grids
     below = sum(si(grid.carbon_intensity) < _equal("total_energy") for grid in grids)
-    return {
-        "intensity": AmountAsked(
-            asks="the carbon intensity at which both weigh the same",
-            unit="g/kWh",
-            truth=_equal("total_energy"),
-            hint="Set the two terms of the equation equal. The time cancels.",
-            mistakes={
-                _equal("it_energy"): "You left out the building. The electricity is that of the "
-                "servers times PUE.",
-                _equal("it_energy") * Infra.Hyperscale_Quebec.pue: "The building takes more "
-                "electricity, not less: PUE divides here.",
-            },
-        ),
-        "below": CountAsked(
-            asks="how many of our grids lie below",
-            truth=below,
-            hint="Compare with every row of Infra.Grids.",
-        ),
-    }
+    yield AmountAsked(
+        "intensity",
+        asks="the carbon intensity at which both weigh the same",
+        unit="g/kWh",
+        truth=_equal("total_energy"),
+        hint="Set the two terms of the equation equal. The time cancels.",
+        mistakes={
+            _equal("it_energy"): "You left out the building. The electricity is that of the "
+            "servers times PUE.",
+            _equal("it_energy") * Infra.Hyperscale_Quebec.pue: "The building takes more "
+            "electricity, not less: PUE divides here.",
+        },
+    )
+    yield CountAsked(
+        "below",
+        asks="how many of our grids lie below",
+        truth=below,
+        hint="Compare with every row of Infra.Grids.",
+    )
 
 
 @exercise
 def _sustainability_2() -> Parts:
-    return {
-        "power": AmountAsked(
-            asks="the power of a GPU",
-            unit="W",
-            truth=_power(1.1),
-            hint="Subtract the given rows, hours and tonnes, and solve for the power.",
-            mistakes={
-                _power(1.0): "LLaMA's rule includes a PUE.",
-                _power(1.1, rest=False): "That is the mean over all models. Subtract the "
-                "published rows.",
-                400.0: "That is the power of the other models, and with it the totals do not add "
-                "up.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "power",
+        asks="the power of a GPU",
+        unit="W",
+        truth=_power(1.1),
+        hint="Subtract the given rows, hours and tonnes, and solve for the power.",
+        mistakes={
+            _power(1.0): "LLaMA's rule includes a PUE.",
+            _power(1.1, rest=False): "That is the mean over all models. Subtract the "
+            "published rows.",
+            400.0: "That is the power of the other models, and with it the totals do not add up.",
+        },
+    )
 
 
 @exercise
@@ -115,27 +113,26 @@ def _sustainability_3() -> Parts:
     old = _run("DGX_A100", "InfiniBand_HDR")
     saved = old.total_energy - new.total_energy
     pays = si(new.embodied_carbon / saved)
-    return {
-        "intensity": AmountAsked(
-            asks="the carbon intensity above which the new machines emit less",
-            unit="g/kWh",
-            truth=pays,
-            hint="Divide the embodied carbon of the new machines by the electricity that they "
-            "save.",
-            mistakes={
-                pays - si(old.embodied_carbon / saved): "The old machines' carbon has already "
-                "been emitted, so do not subtract it.",
-                si(new.embodied_carbon / new.total_energy): "Divide by the electricity that is "
-                "saved, not by all that the new machines use.",
-            },
-        ),
-        "place": ChoiceAsked(
-            asks='whether it is `"above"` or `"below"` Québec\'s',
-            options=("above", "below"),
-            truth="below" if pays < si(Infra.Quebec.carbon_intensity) else "above",
-            hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
-        ),
-    }
+    yield AmountAsked(
+        "intensity",
+        asks="the carbon intensity above which the new machines emit less",
+        unit="g/kWh",
+        truth=pays,
+        hint="Divide the embodied carbon of the new machines by the electricity that they save.",
+        mistakes={
+            pays - si(old.embodied_carbon / saved): "The old machines' carbon has already "
+            "been emitted, so do not subtract it.",
+            si(new.embodied_carbon / new.total_energy): "Divide by the electricity that is "
+            "saved, not by all that the new machines use.",
+        },
+    )
+    yield ChoiceAsked(
+        "place",
+        asks='whether it is `"above"` or `"below"` Québec\'s',
+        options=("above", "below"),
+        truth="below" if pays < si(Infra.Quebec.carbon_intensity) else "above",
+        hint="Compute it, and look up Infra.Quebec.carbon_intensity.",
+    )
 
 
 @exercise
@@ -143,23 +140,22 @@ def _sustainability_4() -> Parts:
     saved_from_idle_devices = 0.4 * si(_left_on().carbon_footprint)
     saved_at_mean_load = 0.4 * si(_left_on(utilization=0.6).carbon_footprint)
     left_carbon = si(_left_on(duration_days=18).carbon_footprint)
-    return {
-        "saving": AmountAsked(
-            asks="the carbon that is saved in the month",
-            unit="tonne",
-            truth=_saving(),
-            hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
-            mistakes={
-                saved_from_idle_devices: "Idle devices draw less power than busy ones, so there "
-                "is less to save.",
-                saved_at_mean_load: "Servers that are off draw nothing, and servers that are on "
-                "are busy. The mean power of the month does not scale that way.",
-                _saving("total_carbon"): "The carbon of the hardware is the same whether it runs "
-                "or not.",
-                left_carbon: "That is what is left, not what is saved.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "saving",
+        asks="the carbon that is saved in the month",
+        unit="tonne",
+        truth=_saving(),
+        hint="Compare a month at a utilization of 0.6 with fewer days of full work.",
+        mistakes={
+            saved_from_idle_devices: "Idle devices draw less power than busy ones, so there "
+            "is less to save.",
+            saved_at_mean_load: "Servers that are off draw nothing, and servers that are on "
+            "are busy. The mean power of the month does not scale that way.",
+            _saving("total_carbon"): "The carbon of the hardware is the same whether it runs "
+            "or not.",
+            left_carbon: "That is what is left, not what is saved.",
+        },
+    )
 
 
 @exercise
@@ -173,14 +169,13 @@ def _sustainability_self_check() -> Parts:
     pue = [place.pue for place in places]
     gamma = [si(place.grid.carbon_intensity) for place in places]
     widest = "gamma" if max(gamma) / min(gamma) > max(pue) / min(pue) else "PUE"
-    return {
-        "ask": ChoiceAsked(
-            asks='which to ask for first: `"PUE"`, `"gamma"`, or the time `"t"`',
-            options=("PUE", "gamma", "t"),
-            truth=widest,
-            hints={
-                "PUE": "The provider has already given you that one.",
-                "t": "That one you know yourself. Which of the others varies most?",
-            },
-        )
-    }
+    yield ChoiceAsked(
+        "ask",
+        asks='which to ask for first: `"PUE"`, `"gamma"`, or the time `"t"`',
+        options=("PUE", "gamma", "t"),
+        truth=widest,
+        hints={
+            "PUE": "The provider has already given you that one.",
+            "t": "That one you know yourself. Which of the others varies most?",
+        },
+    )

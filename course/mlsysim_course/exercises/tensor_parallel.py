@@ -87,18 +87,17 @@ def _tensor_parallel_1() -> Parts:
 
     bias = np.ones(8)
     excess_biases = float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
-    return {
-        "excess": CountAsked(
-            asks="how many times too many the bias is added to the result",
-            truth=excess_biases,
-            hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
-            mistakes={
-                excess_biases + 1: "That is how often the bias is added. One of those times is "
-                "correct.",
-                0: "Each rank adds the bias to its own term, and then the terms are summed.",
-            },
-        )
-    }
+    yield CountAsked(
+        "excess",
+        asks="how many times too many the bias is added to the result",
+        truth=excess_biases,
+        hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
+        mistakes={
+            excess_biases + 1: "That is how often the bias is added. One of those times is "
+            "correct.",
+            0: "Each rank adds the bias to its own term, and then the terms are summed.",
+        },
+    )
 
 
 @exercise
@@ -113,47 +112,46 @@ def _tensor_parallel_2() -> Parts:
     rows_first = group
     all_reduce_ratio = _over_columns_first(rows_first.calls[0].sent[0])
     rows_first_ratio = _over_columns_first(rows_first.sent())
-    return {
-        "first": ChoiceAsked(
-            asks='which comes first, `"all_reduce"` or `"all_gather"`',
-            options=("all_reduce", "all_gather"),
-            truth=rows_first.calls[0].collective,
-            hint="What does a rank have after a row split: some of the columns, or a term of each?",
-        ),
-        "factor": AmountAsked(
-            asks="the ratio of the bytes sent to those of columns first, rows second",
-            truth=rows_first_ratio,
-            hint="Which collectives does it need, and how wide is the data of each?",
-            mistakes={
-                all_reduce_ratio + 1: "A gather is one of the two halves of an all-reduce.",
-                all_reduce_ratio: "At the end, the columns of the result are still spread over "
-                "the ranks.",
-                rows_first_ratio - all_reduce_ratio + 1: "The sum is taken before GeLU. How wide "
-                "are the activations there?",
-                1 / rows_first_ratio: "Invert the ratio. This order sends more bytes, not fewer.",
-            },
-        ),
-    }
+    yield ChoiceAsked(
+        "first",
+        asks='which comes first, `"all_reduce"` or `"all_gather"`',
+        options=("all_reduce", "all_gather"),
+        truth=rows_first.calls[0].collective,
+        hint="What does a rank have after a row split: some of the columns, or a term of each?",
+    )
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the bytes sent to those of columns first, rows second",
+        truth=rows_first_ratio,
+        hint="Which collectives does it need, and how wide is the data of each?",
+        mistakes={
+            all_reduce_ratio + 1: "A gather is one of the two halves of an all-reduce.",
+            all_reduce_ratio: "At the end, the columns of the result are still spread over "
+            "the ranks.",
+            rows_first_ratio - all_reduce_ratio + 1: "The sum is taken before GeLU. How wide "
+            "are the activations there?",
+            1 / rows_first_ratio: "Invert the ratio. This order sends more bytes, not fewer.",
+        },
+    )
 
 
 @exercise
 def _tensor_parallel_3() -> Parts:
     query_heads_per_cached_head = Models.Llama3_8B.heads // Models.Llama3_8B.kv_heads
-    return {
-        "ranks": CountAsked(
-            asks="the largest number of ranks at which no head is split",
-            truth=_most_ranks(),
-            hint="Every rank needs whole heads of each kind.",
-            mistakes={
-                Models.Llama3_8B.heads: "That is the number of query heads. What else does "
-                "attention have heads of?",
-                Models.Llama3_8B.heads // 2: "That divides the query heads. What else does "
-                "attention have heads of?",
-                query_heads_per_cached_head: "That is how many query heads share a key-value "
-                "head. Do all of them have to be on one rank?",
-            },
-        )
-    }
+    yield CountAsked(
+        "ranks",
+        asks="the largest number of ranks at which no head is split",
+        truth=_most_ranks(),
+        hint="Every rank needs whole heads of each kind.",
+        mistakes={
+            Models.Llama3_8B.heads: "That is the number of query heads. What else does "
+            "attention have heads of?",
+            Models.Llama3_8B.heads // 2: "That divides the query heads. What else does "
+            "attention have heads of?",
+            query_heads_per_cached_head: "That is how many query heads share a key-value "
+            "head. Do all of them have to be on one rank?",
+        },
+    )
 
 
 @exercise
@@ -163,29 +161,29 @@ def _tensor_parallel_4() -> Parts:
     stored, gathered = (_sequence(regather=regather)[1] for regather in (False, True))
     same = all(np.array_equal(stored[name], gathered[name]) for name in stored)
     gradient_change = "same" if same else "change"
-    return {
-        "share": AmountAsked(
-            asks="the extra bytes that both passes send, as a share of the bytes sent before",
-            truth=_regather_share(),
-            hint="Which products need the tokens of all ranks for their weight gradients? Count "
-            "the collectives. All of them have the same size.",
-            mistakes={
-                _regather_share() / (1 + _regather_share()): "That is the share of all the bytes "
-                "that are sent now.",
-                _regather_share() / 2: "A layer has two blocks.",
-                2 * _regather_share(): "Take half of that. One product of each block needs all "
-                "tokens, and a gather moves half as many bytes as an all-reduce.",
-                _regather_share(1): "You counted the sums of the gradients of norms and biases. "
-                "They are needed once per step, not in each pass.",
-            },
-        ),
-        "gradients": ChoiceAsked(
-            asks='whether the gradients `"change"` or are the `"same"`',
-            options=("change", "same"),
-            truth=gradient_change,
-            hint="Which data does the second gather bring, and in which order are they summed?",
-        ),
-    }
+    yield AmountAsked(
+        "share",
+        asks="the extra bytes that both passes send, as a share of the bytes sent before",
+        truth=_regather_share(),
+        hint="Which products need the tokens of all ranks for their weight gradients? Count "
+        "the collectives. All of them have the same size.",
+        mistakes={
+            _regather_share() / (1 + _regather_share()): "That is the share of all the bytes "
+            "that are sent now.",
+            _regather_share() / 2: "A layer has two blocks.",
+            2 * _regather_share(): "Take half of that. One product of each block needs all "
+            "tokens, and a gather moves half as many bytes as an all-reduce.",
+            _regather_share(1): "You counted the sums of the gradients of norms and biases. "
+            "They are needed once per step, not in each pass.",
+        },
+    )
+    yield ChoiceAsked(
+        "gradients",
+        asks='whether the gradients `"change"` or are the `"same"`',
+        options=("change", "same"),
+        truth=gradient_change,
+        hint="Which data does the second gather bring, and in which order are they summed?",
+    )
 
 
 _HALF = (
@@ -209,33 +207,32 @@ def _tensor_parallel_self_check() -> Parts:
     time_of_a_layer = time_of_all_layers / _LARGE.layers
     message_size = 2.0 * _LONG * _LARGE.hidden_dim
     bytes_sent = 4 * float(ring_all_reduce_time(message_size, 8, 1.0, 0.0))
-    return {
-        "sent": AmountAsked(
-            asks="the bytes that a GPU sends for one layer and microbatch",
-            unit="B",
-            truth=bytes_sent,
-            hint="How large is the residual stream of the sequence, and how often is it summed?",
-            mistakes={
-                bytes_sent / 2: _HALF,
-                8 * message_size: "A rank keeps its own part, so in each phase one part is not "
-                "sent.",
-                message_size: "That is one message. How many messages does a rank send, and how "
-                "large is each?",
-                bytes_sent / 4: "That is for one of a layer's all-reduces.",
-                _LARGE.layers * bytes_sent: "That is for all layers.",
-            },
-        ),
-        "time": AmountAsked(
-            asks="how long that takes",
-            unit="s",
-            tolerance=0.03,
-            truth=time_of_a_layer,
-            hint="Divide the bytes by the bandwidth of a link in one direction.",
-            mistakes={
-                time_of_a_layer
-                / 2: f"{_HALF} Or did you use the bandwidth of both directions together, as data "
-                "sheets give it?",
-                time_of_all_layers: "That is for all layers.",
-            },
-        ),
-    }
+    yield AmountAsked(
+        "sent",
+        asks="the bytes that a GPU sends for one layer and microbatch",
+        unit="B",
+        truth=bytes_sent,
+        hint="How large is the residual stream of the sequence, and how often is it summed?",
+        mistakes={
+            bytes_sent / 2: _HALF,
+            8 * message_size: "A rank keeps its own part, so in each phase one part is not sent.",
+            message_size: "That is one message. How many messages does a rank send, and how "
+            "large is each?",
+            bytes_sent / 4: "That is for one of a layer's all-reduces.",
+            _LARGE.layers * bytes_sent: "That is for all layers.",
+        },
+    )
+    yield AmountAsked(
+        "time",
+        asks="how long that takes",
+        unit="s",
+        tolerance=0.03,
+        truth=time_of_a_layer,
+        hint="Divide the bytes by the bandwidth of a link in one direction.",
+        mistakes={
+            time_of_a_layer
+            / 2: f"{_HALF} Or did you use the bandwidth of both directions together, as data "
+            "sheets give it?",
+            time_of_all_layers: "That is for all layers.",
+        },
+    )

@@ -44,85 +44,80 @@ def _longest(servers: int = 1, **given: Any) -> float:
 
 @exercise
 def _training_memory_1() -> Parts:
-    return {
-        "states": AmountAsked(
-            asks="weights, gradients and optimizer state together",
-            unit="GB",
-            truth=_states(16),
-            hint="Add up the bytes of the first three terms for each parameter.",
-            mistakes={
-                _states(2): "Those are the weights alone.",
-                _states(12): "That is the optimizer state alone.",
-                _states(8): "The optimizer keeps its own copy of the weights, and its numbers "
-                "take more bits.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "states",
+        asks="weights, gradients and optimizer state together",
+        unit="GB",
+        truth=_states(16),
+        hint="Add up the bytes of the first three terms for each parameter.",
+        mistakes={
+            _states(2): "Those are the weights alone.",
+            _states(12): "That is the optimizer state alone.",
+            _states(8): "The optimizer keeps its own copy of the weights, and its numbers "
+            "take more bits.",
+        },
+    )
 
 
 @exercise
 def _training_memory_2() -> Parts:
-    return {
-        "saved": AmountAsked(
-            asks="the memory that the fused loss saves on a GPU",
-            unit="GB",
-            truth=si(_step().memory - _step(loss="fused").memory),
-            hint="Compare the two settings of `loss`.",
-            mistakes={
-                _logits(4): "Those are the logits once. The backward pass needs something of the "
-                "same size.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "saved",
+        asks="the memory that the fused loss saves on a GPU",
+        unit="GB",
+        truth=si(_step().memory - _step(loss="fused").memory),
+        hint="Compare the two settings of `loss`.",
+        mistakes={
+            _logits(4): "Those are the logits once. The backward pass needs something of the "
+            "same size.",
+        },
+    )
 
 
 @exercise
 def _training_memory_3() -> Parts:
-    return {
-        "memory": AmountAsked(
-            asks="the memory of a GPU",
-            unit="GB",
-            truth=si(_step(2, **_SMALL).memory),
-            hint="Keep one text on each GPU, so that the batch grows with the servers.",
-            mistakes={
-                0.5 * si(_step(**_SMALL).memory): "Only the model state is sharded over more GPUs.",
-                si(_step(**_SMALL).memory): "That is the memory with one server. The state is now "
-                "sharded over more GPUs.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "memory",
+        asks="the memory of a GPU",
+        unit="GB",
+        truth=si(_step(2, **_SMALL).memory),
+        hint="Keep one text on each GPU, so that the batch grows with the servers.",
+        mistakes={
+            0.5 * si(_step(**_SMALL).memory): "Only the model state is sharded over more GPUs.",
+            si(_step(**_SMALL).memory): "That is the memory with one server. The state is now "
+            "sharded over more GPUs.",
+        },
+    )
 
 
 @exercise
 def _training_memory_4() -> Parts:
     full, none = (_step(loss="fused", recompute=r).step_latency_total for r in ("full", "none"))
     factor = si(full / none)
-    return {
-        "factor": AmountAsked(
-            asks="the ratio of the time with full recomputation to the time without",
-            tolerance=0.03,
-            truth=factor,
-            hint="Compare `step_latency_total` of the two settings.",
-            mistakes={
-                4 / 3: "That would be right if a step consisted only of the passes of its layers.",
-                1 / factor: "That is the inverse of the ratio.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "factor",
+        asks="the ratio of the time with full recomputation to the time without",
+        tolerance=0.03,
+        truth=factor,
+        hint="Compare `step_latency_total` of the two settings.",
+        mistakes={
+            4 / 3: "That would be right if a step consisted only of the passes of its layers.",
+            1 / factor: "That is the inverse of the ratio.",
+        },
+    )
 
 
 @exercise
 def _training_memory_5() -> Parts:
-    return {
-        "tokens": AmountAsked(
-            asks="the longest text, in tokens",
-            tolerance=0.015,
-            truth=_longest(**_SMALL),
-            hint="Raise `seq_len` until `fits_memory` is false.",
-            mistakes={
-                _longest(loss="fused"): "That is without recomputation.",
-                _longest(recompute="full"): "That is with the ordinary loss, whose logits grow "
-                "with the text as well.",
-            },
-        )
-    }
+    yield AmountAsked(
+        "tokens",
+        asks="the longest text, in tokens",
+        tolerance=0.015,
+        truth=_longest(**_SMALL),
+        hint="Raise `seq_len` until `fits_memory` is false.",
+        mistakes={
+            _longest(loss="fused"): "That is without recomputation.",
+            _longest(recompute="full"): "That is with the ordinary loss, whose logits grow "
+            "with the text as well.",
+        },
+    )
