@@ -19,7 +19,7 @@ from mlsysim import (
     Systems,
     standalone_fleet,
 )
-from mlsysim.core.formulas import format_flops_utilization, interference_time
+from mlsysim.core.formulas import interference_time
 from mlsysim.core.units import Q_
 from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
 
@@ -179,12 +179,6 @@ def test_the_best_throughput_of_a_server_is_within_the_peak(load):
     if r.output_throughput_high is not None:
         used = max(r.hfu, r.mbu) * si(r.output_throughput_high)
         assert used <= si(r.output_throughput) * max(1 + 1e-9, r.hfu, r.mbu)
-
-
-def test_operations_count_against_the_peak_of_their_own_format():
-    # 6 operations at 2 a second and 4 at 1 keep a device busy for 7 of 10 seconds.
-    assert format_flops_utilization(10, 4, 10, 2, 1, 1) == 0.7
-    assert format_flops_utilization(10, 4, 10, 2, 2, 1) == 10 / (2 * 10)
 
 
 def test_int8_on_a_device_with_faster_wide_formats():

@@ -87,44 +87,38 @@ def test_a_long_prompt_takes_the_same_in_every_pass():
     assert engine.prefill_time(5) == pytest.approx(5 * engine.alone)
 
 
+def predicted_and_simulated(system, seq_len, output_len, utilization, count, seed):
+    """Return the predicted times of an engine at a utilization, and those of a simulated run."""
+    engine = engine_for(**system, seq_len=seq_len, output_len=output_len)
+    traffic = (float(output_len), 1.0, 0.0, 0.0)
+    rate = utilization * queue_at(engine, 1e-9, *traffic)["request_capacity"]
+    trace = Traffic(
+        arrival_rate=Q_(rate, "1/s"),
+        seq_len=seq_len,
+        output_len=output_len,
+        input_variation=0,
+        output_variation=0,
+    ).sample(count, seed)
+    run = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
+    return queue_at(engine, rate, *traffic), run
+
+
 @pytest.mark.parametrize(
     ("system", "seq_len", "output_len"),
     [(DENSE, 50, 20), (DENSE, 200, 100), (DENSE, 500, 1), (MIXTURE, 200, 20)],
 )
 @pytest.mark.parametrize("utilization", [0.3, 0.6])
 def test_the_closed_form_agrees_with_the_simulator(system, seq_len, output_len, utilization):
-    engine = engine_for(**system, seq_len=seq_len, output_len=output_len)
-    traffic = (float(output_len), 1.0, 0.0, 0.0)
-    rate = utilization * queue_at(engine, 1e-9, *traffic)["request_capacity"]
-    said = queue_at(engine, rate, *traffic)
-    trace = Traffic(
-        arrival_rate=Q_(rate, "1/s"),
-        seq_len=seq_len,
-        output_len=output_len,
-        input_variation=0,
-        output_variation=0,
-    ).sample(5_000, 3)
-    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
-    assert said["ttft_mean"] == pytest.approx(played.mean("ttft", 1_000), rel=0.12)
-    assert said["e2e_mean"] == pytest.approx(played.mean("e2e", 1_000), rel=0.12)
+    predicted, run = predicted_and_simulated(system, seq_len, output_len, utilization, 5_000, 3)
+    assert predicted["ttft_mean"] == pytest.approx(run.mean("ttft", 1_000), rel=0.12)
+    assert predicted["e2e_mean"] == pytest.approx(run.mean("e2e", 1_000), rel=0.12)
 
 
 @pytest.mark.parametrize(("seq_len", "output_len"), [(50, 20), (100, 20), (500, 50)])
 @pytest.mark.parametrize("utilization", [0.8, 0.9])
 def test_tails_of_packed_prompts(seq_len, output_len, utilization):
     """Without the length of the pass that a request meets, the tails are up to 46% too low."""
-    engine = engine_for(**DENSE, seq_len=seq_len, output_len=output_len)
-    traffic = (float(output_len), 1.0, 0.0, 0.0)
-    rate = utilization * queue_at(engine, 1e-9, *traffic)["request_capacity"]
-    said = queue_at(engine, rate, *traffic)
-    trace = Traffic(
-        arrival_rate=Q_(rate, "1/s"),
-        seq_len=seq_len,
-        output_len=output_len,
-        input_variation=0,
-        output_variation=0,
-    ).sample(10_000, 1)
-    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
+    predicted, run = predicted_and_simulated(DENSE, seq_len, output_len, utilization, 10_000, 1)
     for time in ("ttft", "tpot"):
-        late = played.percentile(time, 99, 2_000)
-        assert said[f"{time}_p99"] == pytest.approx(late, rel=0.3), time
+        late = run.percentile(time, 99, 2_000)
+        assert predicted[f"{time}_p99"] == pytest.approx(late, rel=0.3), time

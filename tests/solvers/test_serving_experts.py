@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from mlsysim import Hardware, Models, ServingSolver, SingleNodeSolver, Systems
@@ -84,27 +82,3 @@ def test_memory_holds_every_expert(model):
         own_share = 1 if model.latent else min(8, model.kv_heads)  # one vector for all heads
         held = 2 * size(model) / 8 + kv_bytes(model, 128 * batch) / own_share
         assert r.total_memory_required.to("byte").magnitude == pytest.approx(held)
-
-
-def test_experts_that_are_all_visited_are_one_dense_block():
-    """Two experts of half the width, both visited by every token, and no choice left."""
-    dense = Models.Llama3_8B
-    both = replace(
-        MIXTRAL,
-        layers=dense.layers,
-        hidden_dim=dense.hidden_dim,
-        heads=dense.heads,
-        kv_heads=dense.kv_heads,
-        head_dim=dense.head_dim,
-        vocab_size=dense.vocab_size,
-        parameters=dense.parameters,
-        moe_layers=dense.layers,
-        experts=2,
-        experts_per_token=2,
-        expert_ffn_dim=dense.ffn_dim // 2,
-        shared_ffn_dim=0,
-    )
-    given = {"seq_len": 512, "output_len": 64, "batch_size": 4}
-    one, other = solve(both, **given), solve(dense, **given)
-    for name in ("ttft", "itl", "energy_per_token", "device_power"):
-        assert other[name].magnitude == pytest.approx(one[name].magnitude), name
