@@ -198,6 +198,18 @@ def test_sharded_weights_are_no_more_than_a_stage_has():
     assert gathered == pytest.approx(layer, rel=1e-3)
 
 
+@pytest.mark.parametrize("model", [Models.Llama3_8B, Models.Mixtral_8x7B])
+@pytest.mark.parametrize("reshard", [True, False])
+@pytest.mark.parametrize("lora_rank", [None, 16])
+def test_weights_with_one_replica_have_no_copy(model, reshard, lora_rank):
+    """ZeRO-3 gathers only what it shards: on 8 devices of one replica it changes nothing."""
+    plan = {"model": model, "fleet": fleet_of(1), "batch_size": 8, "seq_len": 512}
+    plan |= {"precision": "bf16", "pp_size": 8, "microbatch_count": 8, "lora_rank": lora_rank}
+    whole = DistributedSolver.solve(**plan, zero_stage=2)
+    sharded = DistributedSolver.solve(**plan, zero_stage=3, reshard_after_forward=reshard)
+    assert sharded.memory == whole.memory
+
+
 def test_memory_is_stated_in_one_phrase():
     r = DistributedSolver.solve(
         model=Models.DeepSeek_V3,

@@ -121,7 +121,10 @@ class TrainingArguments(TypedDict, Generic[Size, Word, Flag], total=False):
         backward passes can hide most of them.
     zero_stage
         What is sharded over the replicas (ZeRO, FSDP): 0 nothing, 1 the optimizer's state, 2 also
-        gradients, 3 also weights.
+        gradients, 3 also weights. From 2 on, every microbatch scatters its gradients.
+        In a pipeline, PyTorch's FSDP adds them up in whole and scatters them after the last
+        microbatch, which is 1 (torch/distributed/pipelining/stage.py at 0138610,
+        `backward_maybe_with_nosync`).
     shard_size
         Neighboring devices over which states are sharded; gradients are summed between such groups
         once per step (hybrid sharding, HSDP). `None` takes all devices with the same parameters,

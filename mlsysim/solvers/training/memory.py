@@ -298,7 +298,7 @@ def _held(
         gradients=trained(2) * i.gradient_precision.training_bytes,
         optimizer=optimizer,
         activations=activations,
-        working=_working(i, w, table, stage, layers, common + experts),
+        working=_working(i, w, table, stage, layers, _copied(w, common, experts)),
         stage=stage.index,
     )
 
@@ -309,7 +309,7 @@ def _working(
     table: Value,
     stage: _Stage,
     layers: list[_Layer],
-    parameters: Value,
+    copied: Value,
 ) -> Value:
     """Return the temporary memory of the backward pass, at the higher of its two peaks.
 
@@ -326,7 +326,7 @@ def _working(
     in_layers: Value = 0
     for count, layer in zip(stage.layers, layers, strict=True):
         layer_peak = maximum(layer_peak, where(count > 0, layer.peak, 0))
-        whole = layer.common / i.tp_size + layer.experts / w.experts.group
+        whole = _copied(w, layer.common / i.tp_size, layer.experts / w.experts.group)
         largest = maximum(largest, where(count > 0, whole, 0))
         in_layers = in_layers + count * whole
     # Sharded weights are whole in the layer in use and in the next one, which is gathered
@@ -344,9 +344,14 @@ def _working(
         each,
         i.loss.copy_bytes,
     )
-    at_logits = logits + gathered * stage.output_tables * table / i.tp_size
+    at_logits = logits + gathered * stage.output_tables * _copied(w, table / i.tp_size, 0)
     at_layer = layer_peak + gathered * minimum(2 * largest, in_layers)
-    return buffers + sharded * whole_weights * parameters + maximum(at_logits, at_layer)
+    return buffers + sharded * whole_weights * copied + maximum(at_logits, at_layer)
+
+
+def _copied(w: Work, common: Value, experts: Value) -> Value:
+    """Return the parameters that ZeRO-3 gathers into a copy; those with one replica are whole."""
+    return where(w.common.shards > 1, common, 0) + where(w.experts.shards > 1, experts, 0)
 
 
 def _buffers(counts: list[Value], layers: list[_Layer]) -> Value:
