@@ -1,8 +1,7 @@
 """Registries: numbers with their sources, and no equations."""
 
+from mlsysim.registry.catalogs import Infra, Systems
 from mlsysim.registry.hardware import Hardware
-from mlsysim.registry.infrastructure import Infra
 from mlsysim.registry.models import Models
-from mlsysim.registry.systems import Systems
 
 __all__ = ["Hardware", "Infra", "Models", "Systems"]

@@ -3,43 +3,68 @@
 `catalogs.pyi` names the rows for editors and type checkers: `python -m tools.stubs` writes it.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Calibration,
+    Datacenter,
+    DeploymentTier,
     FixedShapeModel,
+    Fleet,
     GridProfile,
     LinkCalibration,
     Machine,
+    MoETransformerModel,
     NetworkCalibration,
     NetworkFabric,
+    Node,
     PowerCalibration,
     ProductCalibration,
+    Rack,
     RentalOffer,
     ServingCalibration,
     Software,
     TransformerModel,
+    Workload,
 )
 from mlsysim.registry.hardware import Hardware
-from mlsysim.registry.tables import constants, table
+from mlsysim.registry.tables import Sections, constants, record_of, table
 
 __all__ = [
     "MPT",
     "Calibrations",
+    "Clusters",
     "Countries",
+    "Datacenters",
     "Fabrics",
     "Frameworks",
+    "Gemma",
     "Grids",
+    "Infra",
+    "Language",
     "LinkCalibrations",
     "Links",
     "Llama",
     "Machines",
     "Megatron",
+    "Mistral",
+    "MoE",
+    "Nemotron",
     "NetworkCalibrations",
+    "Nodes",
     "Offers",
+    "OpenModels",
     "PowerCalibrations",
     "ProductCalibrations",
+    "Qwen",
+    "Racks",
+    "Recommendation",
     "Regions",
     "ServingCalibrations",
+    "Systems",
+    "Tiers",
     "Tiny",
     "Vision",
 ]
@@ -54,6 +79,40 @@ class Fabrics(Catalog, rows=table("fabrics.csv", NetworkFabric)):
 
 class Links(Catalog, rows=table("links.csv", NetworkFabric)):
     """Links between the devices of one node: all links of a device together, per direction."""
+
+
+class Nodes(Catalog, rows=table("nodes.csv", Node, accelerator=Hardware, scale_up=Links)):
+    """Servers, racks with one domain of fast links, and pods."""
+
+
+class Clusters(
+    Catalog, rows=table("clusters.csv", Fleet, note="about", node=Nodes, fabric=Fabrics)
+):
+    """Fleets for the tutorials, and published systems."""
+
+
+class Tiers(Catalog, rows=table("tiers.csv", DeploymentTier)):
+    """Classes of places where models run, with the budgets of one deployment."""
+
+
+class Offers(Catalog, rows=table("offers.csv", RentalOffer, accelerator=Hardware)):
+    """Rental prices of devices on given days, by provider, commitment and date.
+
+    Offers for one device differ by a factor of up to 4 and change every month, so each price is a
+    row with a date. `EconomicsSolver` accepts any of them, or your own. We found no public price of
+    the others, such as Rubin, Trainium3 and Gaudi: state theirs as `rental_price`.
+    """
+
+
+class Systems(Fabrics, Links, Nodes, Clusters, Tiers, Offers):
+    """All systems, by name and by kind."""
+
+    Fabrics = Fabrics
+    Links = Links
+    Nodes = Nodes
+    Clusters = Clusters
+    Tiers = Tiers
+    Offers = Offers
 
 
 class Countries(Catalog, rows=table("countries.csv", GridProfile)):
@@ -80,6 +139,22 @@ class Grids(Countries, Regions):
 
     Countries = Countries
     Regions = Regions
+
+
+class Racks(Catalog, rows=table("racks.csv", Rack)):
+    """Racks by cooling."""
+
+
+class Datacenters(Catalog, rows=table("datacenters.csv", Datacenter, grid=Grids)):
+    """Facilities on their grids."""
+
+
+class Infra(Grids, Racks, Datacenters):
+    """All infrastructure, by name and by kind."""
+
+    Grids = Grids
+    Racks = Racks
+    Datacenters = Datacenters
 
 
 class Machines(Catalog, rows=constants("machines.toml", Machine)):
@@ -158,15 +233,6 @@ class LinkCalibrations(Catalog, rows=constants("kernel_links.toml", LinkCalibrat
     """
 
 
-class Offers(Catalog, rows=table("offers.csv", RentalOffer, accelerator=Hardware)):
-    """Rental prices of devices on given days, by provider, commitment and date.
-
-    Offers for one device differ by a factor of up to 4 and change every month, so each price is a
-    row with a date. `EconomicsSolver` accepts any of them, or your own. We found no public price of
-    the others, such as Rubin, Trainium3 and Gaudi: state theirs as `rental_price`.
-    """
-
-
 class Llama(Catalog, rows=table("llama.csv", TransformerModel)):
     """Llama of three generations."""
 
@@ -188,3 +254,55 @@ class Vision(Catalog, rows=table("vision.csv", FixedShapeModel)):
 
 class Tiny(Catalog, rows=table("tiny.csv", FixedShapeModel)):
     """Networks for microcontrollers."""
+
+
+def _model(where: str, content: Mapping[str, Any]) -> Workload:
+    """Create a model from its shape, or from the published configuration of its repository."""
+    if "repository" in content:
+        from mlsysim.registry.importer.published import PublishedModel
+
+        published: PublishedModel = record_of(where, content, PublishedModel)
+        return published.model()
+    model: Workload = record_of(
+        where, content, TransformerModel, MoETransformerModel, FixedShapeModel
+    )
+    return model
+
+
+_models = Sections(["models.toml"], _model)
+
+
+class Language(Llama, rows=_models("Language")):
+    """Transformers for text."""
+
+
+class MoE(Catalog, rows=_models("MoE")):
+    """Transformers with experts: each token visits a few of a layer's many feed-forward blocks.
+
+    `parameters` counts all experts, and includes routers, norms and biases; the experts that a
+    token visits follow from the shape.
+    """
+
+
+class Qwen(Catalog, rows=_models("Qwen")):
+    """Qwen 2 to 3.6, dense and with experts."""
+
+
+class Gemma(Catalog, rows=_models("Gemma")):
+    """Google's Gemma: layers with a window, and some that see everything."""
+
+
+class Nemotron(Catalog, rows=_models("Nemotron")):
+    """NVIDIA's hybrids: state-space layers, a few with attention, and experts."""
+
+
+class Mistral(Catalog, rows=_models("Mistral")):
+    """Models of Mistral AI beyond the first."""
+
+
+class OpenModels(Catalog, rows=_models("OpenModels")):
+    """Other models with published weights."""
+
+
+class Recommendation(Catalog, rows=_models("Recommendation")):
+    """Recommendation models. Most parameters are in tables, and a sample reads few of them."""

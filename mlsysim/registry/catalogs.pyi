@@ -5,14 +5,20 @@ from typing import ClassVar
 from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import (
     Calibration,
+    Datacenter,
+    DeploymentTier,
     FixedShapeModel,
+    Fleet,
     GridProfile,
     LinkCalibration,
     Machine,
+    MoETransformerModel,
     NetworkCalibration,
     NetworkFabric,
+    Node,
     PowerCalibration,
     ProductCalibration,
+    Rack,
     RentalOffer,
     ServingCalibration,
     Software,
@@ -22,21 +28,36 @@ from mlsysim.core.types import (
 __all__ = [
     "MPT",
     "Calibrations",
+    "Clusters",
     "Countries",
+    "Datacenters",
     "Fabrics",
     "Frameworks",
+    "Gemma",
     "Grids",
+    "Infra",
+    "Language",
     "LinkCalibrations",
     "Links",
     "Llama",
     "Machines",
     "Megatron",
+    "Mistral",
+    "MoE",
+    "Nemotron",
     "NetworkCalibrations",
+    "Nodes",
     "Offers",
+    "OpenModels",
     "PowerCalibrations",
     "ProductCalibrations",
+    "Qwen",
+    "Racks",
+    "Recommendation",
     "Regions",
     "ServingCalibrations",
+    "Systems",
+    "Tiers",
     "Tiny",
     "Vision",
 ]
@@ -119,6 +140,258 @@ class Links(Catalog):
     """Four links of a chip in a 2D torus. A group along one axis uses two of them."""
     ICI_v7x: ClassVar[NetworkFabric]
     """Six links of a chip in a 3D torus. A group along one axis uses two of them."""
+
+class Nodes(Catalog):
+    DGX_H100: ClassVar[Node]
+    """Eight H100 on NVLink 4, one 400 Gbit/s port each."""
+    DGX_A100: ClassVar[Node]
+    """Eight A100 on NVLink 3, one 200 Gbit/s port each."""
+    DGX_A100_40GB: ClassVar[Node]
+    """The DGX A100 of the launch, with GPUs of 40 GB. Its price is the published one."""
+    HGX_H200: ClassVar[Node]
+    """Eight H200 on NVLink 4, one 400 Gbit/s port each. The power is assumed to be that of its
+    predecessor, the DGX H100."""
+    DGX_B200: ClassVar[Node]
+    """Eight B200 on NVLink 5, one network port each."""
+    DGX_B300: ClassVar[Node]
+    """Eight B300 on NVLink 5, one 800 Gbit/s port each."""
+    GB200_NVL72: ClassVar[Node]
+    """A rack of 72 GPUs on one NVLink domain, one 400 Gbit/s port each."""
+    GB300_NVL72: ClassVar[Node]
+    """A rack of 72 GPUs on one NVLink domain, one 800 Gbit/s port each."""
+    VR_NVL72: ClassVar[Node]
+    """A rack of 72 GPUs on one NVLink domain, two 800 Gbit/s ports each."""
+    Helios: ClassVar[Node]
+    """A rack of 72 MI455X on one domain of switched links, three 800 Gbit/s ports each."""
+    Grand_Teton: ClassVar[Node]
+    """Eight H100 with HBM2e on NVLink 4, one 400 Gbit/s port for each."""
+    HGX_H800: ClassVar[Node]
+    """Eight H800 on NVLink 4. One 400 Gbit/s port each is assumed, one per plane of DeepSeek's
+    network."""
+    HGX_H20: ClassVar[Node]
+    """Eight H20 on NVLink 4. The network is assumed to be that of the DGX H100."""
+    H100_PCIe_Server: ClassVar[Node]
+    """Eight H100 cards on PCIe 5.0. Bridges join pairs of them, but larger groups are only as fast
+    as PCIe. The numbers of cards and ports are assumed."""
+    H200_NVL_Server: ClassVar[Node]
+    """Four H200 cards on one NVLink 4 bridge. One network port per card is assumed."""
+    MI300X_Platform: ClassVar[Node]
+    """Eight MI300X, each linked to every other one, and one 400 Gbit/s port for each."""
+    MI325X_Platform: ClassVar[Node]
+    """Eight MI325X, each linked to every other one, and one 400 Gbit/s port for each."""
+    MI350X_Platform: ClassVar[Node]
+    """Eight MI350X, each linked to every other one. The network is assumed to be that of the MI355X
+    platform."""
+    MI355X_Platform: ClassVar[Node]
+    """Eight MI355X, each linked to every other one, and one 400 Gbit/s port for each."""
+    TPUv5p_Pod: ClassVar[Node]
+    """8,960 chips in a 3D torus; a job takes a slice. Each chip has 50 Gbit/s of the data center's
+    network, which counts as half of a 100 Gbit/s port."""
+    TPUv6e_Pod: ClassVar[Node]
+    """256 chips in a 2D torus. A job takes a slice of a pod, or several pods. Each chip has 100
+    Gbit/s of the data center's network."""
+    TPUv7x_Pod: ClassVar[Node]
+    """9,216 chips in a 3D torus; a job takes a slice. Each chip has 100 Gbit/s of the data center's
+    network."""
+    DGX2_V100: ClassVar[Node]
+    """Sixteen V100 on one switched NVLink 2, with eight ports of 100 Gbit/s."""
+    L40S_Server: ClassVar[Node]
+    """Eight L40S on PCIe 4.0, with one 400 Gbit/s port for each."""
+    RTX_PRO_6000_Server: ClassVar[Node]
+    """Eight cards on PCIe 5.0. One 400 Gbit/s port per card is assumed."""
+    MI250_Server: ClassVar[Node]
+    """Four MI250, each linked to every other one. Their number and one 400 Gbit/s port per card are
+    assumed."""
+    Max_1550_Server: ClassVar[Node]
+    """Four cards on PCIe 5.0. The source does not state the rate of Xe Link, so it is left out."""
+    Gaudi2_Server: ClassVar[Node]
+    """Eight chips that reach each other over 21 of their 24 ports. The other three of 100 Gbit/s
+    lead out of the server."""
+    Gaudi3_Server: ClassVar[Node]
+    """Eight chips that reach each other over 21 of their 24 ports. The other three of 200 Gbit/s
+    lead out of the server."""
+    Trn2: ClassVar[Node]
+    """Sixteen Trainium2, with 16 ports of 200 Gbit/s of EFA v3."""
+    P5: ClassVar[Node]
+    """Eight H100 with 32 ports of 100 Gbit/s of EFA v2."""
+    P5en: ClassVar[Node]
+    """Eight H200 with 16 ports of 200 Gbit/s of EFA v3."""
+    P6_B200: ClassVar[Node]
+    """Eight B200 with 8 ports of 400 Gbit/s of EFA v4."""
+    P6_B300: ClassVar[Node]
+    """Eight B300 with 16 ports of 400 Gbit/s of EFA v4."""
+    P5e: ClassVar[Node]
+    """Eight H200 with 32 ports of 100 Gbit/s of EFA v2."""
+    P4d: ClassVar[Node]
+    """Eight A100 with 40 GB, and 4 ports of 100 Gbit/s of EFA v1."""
+    A3_Mega: ClassVar[Node]
+    """Eight H100 with 8 ports of 200 Gbit/s."""
+    A3_High: ClassVar[Node]
+    """Eight H100 with 4 ports of 200 Gbit/s."""
+    TPUv5e_Pod: ClassVar[Node]
+    """256 chips in a 2D torus; a job takes a slice. The pod has 6.4 Tbit/s of the data center's
+    network, as 64 ports of 100 Gbit/s."""
+
+class Clusters(Catalog):
+    Research_256: ClassVar[Fleet]
+    """256 H100 on 100 Gbit/s Ethernet."""
+    Frontier_8K: ClassVar[Fleet]
+    """8,192 H100 on InfiniBand NDR."""
+    Selene: ClassVar[Fleet]
+    """3,072 A100 with 80 GB on InfiniBand HDR, used in Megatron-LM's largest run."""
+    Meta_24K: ClassVar[Fleet]
+    """24,576 H100 on RoCE at 400 Gbit/s: 3,072 GPUs in each of eight pods, with 7:1
+    oversubscription at the spine. The model ignores this and assumes a nonblocking network."""
+    DeepSeek_2048: ClassVar[Fleet]
+    """2,048 H800 on a fat tree of InfiniBand with several planes."""
+
+class Tiers(Catalog):
+    Cloud: ClassVar[DeploymentTier]
+    """One data center GPU; answers travel over the internet."""
+    Edge: ClassVar[DeploymentTier]
+    """A module in a car or on a factory floor; one frame of video."""
+    Mobile: ClassVar[DeploymentTier]
+    """A phone, in the hand."""
+    Tiny: ClassVar[DeploymentTier]
+    """A microcontroller on a battery."""
+
+class Offers(Catalog):
+    AWS_H100: ClassVar[RentalOffer]
+    """p5.48xlarge, an eighth."""
+    AWS_H100_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    AWS_H200: ClassVar[RentalOffer]
+    """p5en.48xlarge, an eighth."""
+    AWS_H200_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    AWS_B200: ClassVar[RentalOffer]
+    """p6-b200.48xlarge, an eighth."""
+    AWS_A100_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    Lambda_H100: ClassVar[RentalOffer]
+    """One H100 SXM."""
+    Lambda_H100_PCIe: ClassVar[RentalOffer]
+    """One card."""
+    Lambda_A100_40GB: ClassVar[RentalOffer]
+    """One A100 of 40 GB."""
+    Modal_H100: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_A100: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_L40S: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_L4: ClassVar[RentalOffer]
+    """By the second of use."""
+    Modal_T4: ClassVar[RentalOffer]
+    """By the second of use."""
+    RunPod_H100: ClassVar[RentalOffer]
+    """H100 SXM."""
+    Spheron_H200: ClassVar[RentalOffer]
+    """H200 SXM."""
+    Spheron_B200: ClassVar[RentalOffer]
+    """B200 SXM."""
+    Spheron_B200_Spot: ClassVar[RentalOffer]
+    """May be taken away."""
+    Spheron_GB200: ClassVar[RentalOffer]
+    """Half of 9.08 for a superchip of two GPUs."""
+    Packet_H200: ClassVar[RentalOffer]
+    """H200 SXM."""
+    Packet_B200: ClassVar[RentalOffer]
+    """B200 SXM."""
+    Packet_RTX_PRO_6000: ClassVar[RentalOffer]
+    """One card."""
+    Market_H200_1Y: ClassVar[RentalOffer]
+    """Typical market price."""
+    Market_H200_3Y: ClassVar[RentalOffer]
+    """Typical market price."""
+    TensorWave_MI300X: ClassVar[RentalOffer]
+    """One GPU."""
+    Vultr_MI300X: ClassVar[RentalOffer]
+    """One GPU."""
+    Azure_MI300X: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    Crusoe_MI300X_Spot: ClassVar[RentalOffer]
+    """May be taken away."""
+    TensorWave_MI325X: ClassVar[RentalOffer]
+    """One GPU."""
+    AWS_B300: ClassVar[RentalOffer]
+    """p6-b300.48xlarge, an eighth."""
+    AWS_B300_Block: ClassVar[RentalOffer]
+    """Reserved for days or weeks, paid in advance."""
+    Oracle_B300: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    RunPod_B300: ClassVar[RentalOffer]
+    """One GPU."""
+    Nebius_B300: ClassVar[RentalOffer]
+    """One GPU."""
+    Oracle_GB300: ClassVar[RentalOffer]
+    """One of the GPUs of a rack."""
+    Oracle_MI355X: ClassVar[RentalOffer]
+    """An eighth of a server."""
+    Vultr_MI355X: ClassVar[RentalOffer]
+    """An eighth of a virtual machine."""
+    DigitalOcean_MI350X_1Y: ClassVar[RentalOffer]
+    """Reserved for twelve months."""
+    Google_TPUv7x: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv7x_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv7x_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv6e_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5p_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e_1Y: ClassVar[RentalOffer]
+    """One chip."""
+    Google_TPUv5e_3Y: ClassVar[RentalOffer]
+    """One chip."""
+    AWS_Trainium2: ClassVar[RentalOffer]
+    """trn2.48xlarge, a sixteenth."""
+    AWS_A10G: ClassVar[RentalOffer]
+    """g5.2xlarge, with one card."""
+    Lambda_A100_PCIe_40GB: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_A100_PCIe: ClassVar[RentalOffer]
+    """One card."""
+    Oracle_A10: ClassVar[RentalOffer]
+    """One card."""
+    Hyperstack_L40: ClassVar[RentalOffer]
+    """One card."""
+    CoreWeave_A40: ClassVar[RentalOffer]
+    """One card, in the older cloud."""
+    CoreWeave_RTX_A6000: ClassVar[RentalOffer]
+    """One card, in the older cloud."""
+    DigitalOcean_RTX_6000_Ada: ClassVar[RentalOffer]
+    """One card."""
+    DigitalOcean_RTX_4000_Ada: ClassVar[RentalOffer]
+    """One card."""
+    Lambda_GH200: ClassVar[RentalOffer]
+    """One superchip."""
+    RunPod_H100_NVL: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_RTX_4090: ClassVar[RentalOffer]
+    """One card."""
+    RunPod_RTX_5090: ClassVar[RentalOffer]
+    """One card."""
+
+class Systems(Fabrics, Links, Nodes, Clusters, Tiers, Offers):
+    Fabrics = Fabrics
+    Links = Links
+    Nodes = Nodes
+    Clusters = Clusters
+    Tiers = Tiers
+    Offers = Offers
 
 class Countries(Catalog):
     Quebec: ClassVar[GridProfile]
@@ -227,6 +500,29 @@ class Regions(Catalog):
 class Grids(Countries, Regions):
     Countries = Countries
     Regions = Regions
+
+class Racks(Catalog):
+    Air_Cooled: ClassVar[Rack]
+    """The rack for which most facilities were built; not enough for one DGX H100."""
+    Liquid_Cooled: ClassVar[Rack]
+    """A rack of 72 GPUs with cold plates."""
+
+class Datacenters(Catalog):
+    Hyperscale_US: ClassVar[Datacenter]
+    """Facilities like Meta's, on the average grid of the United States."""
+    Hyperscale_Quebec: ClassVar[Datacenter]
+    """The mean of Google's facilities worldwide, on hydropower: little carbon, but much water.
+    Google publishes no figures for Québec, where a cold climate may need less water."""
+    Nordic_Free_Cooling: ClassVar[Datacenter]
+    """Facilities like Microsoft's in Sweden, on Norway's grid. The PUE is a design value at full
+    load; annual means are usually worse."""
+    Colocation_Poland: ClassVar[Datacenter]
+    """A facility of average efficiency on a coal grid."""
+
+class Infra(Grids, Racks, Datacenters):
+    Grids = Grids
+    Racks = Racks
+    Datacenters = Datacenters
 
 class Machines(Catalog):
     A100: ClassVar[Machine]
@@ -454,136 +750,6 @@ class LinkCalibrations(Catalog):
     NVLink5: ClassVar[LinkCalibration]
     """Servers of B200."""
 
-class Offers(Catalog):
-    AWS_H100: ClassVar[RentalOffer]
-    """p5.48xlarge, an eighth."""
-    AWS_H100_Block: ClassVar[RentalOffer]
-    """Reserved for days or weeks, paid in advance."""
-    AWS_H200: ClassVar[RentalOffer]
-    """p5en.48xlarge, an eighth."""
-    AWS_H200_Block: ClassVar[RentalOffer]
-    """Reserved for days or weeks, paid in advance."""
-    AWS_B200: ClassVar[RentalOffer]
-    """p6-b200.48xlarge, an eighth."""
-    AWS_A100_Block: ClassVar[RentalOffer]
-    """Reserved for days or weeks, paid in advance."""
-    Lambda_H100: ClassVar[RentalOffer]
-    """One H100 SXM."""
-    Lambda_H100_PCIe: ClassVar[RentalOffer]
-    """One card."""
-    Lambda_A100_40GB: ClassVar[RentalOffer]
-    """One A100 of 40 GB."""
-    Modal_H100: ClassVar[RentalOffer]
-    """By the second of use."""
-    Modal_A100: ClassVar[RentalOffer]
-    """By the second of use."""
-    Modal_L40S: ClassVar[RentalOffer]
-    """By the second of use."""
-    Modal_L4: ClassVar[RentalOffer]
-    """By the second of use."""
-    Modal_T4: ClassVar[RentalOffer]
-    """By the second of use."""
-    RunPod_H100: ClassVar[RentalOffer]
-    """H100 SXM."""
-    Spheron_H200: ClassVar[RentalOffer]
-    """H200 SXM."""
-    Spheron_B200: ClassVar[RentalOffer]
-    """B200 SXM."""
-    Spheron_B200_Spot: ClassVar[RentalOffer]
-    """May be taken away."""
-    Spheron_GB200: ClassVar[RentalOffer]
-    """Half of 9.08 for a superchip of two GPUs."""
-    Packet_H200: ClassVar[RentalOffer]
-    """H200 SXM."""
-    Packet_B200: ClassVar[RentalOffer]
-    """B200 SXM."""
-    Packet_RTX_PRO_6000: ClassVar[RentalOffer]
-    """One card."""
-    Market_H200_1Y: ClassVar[RentalOffer]
-    """Typical market price."""
-    Market_H200_3Y: ClassVar[RentalOffer]
-    """Typical market price."""
-    TensorWave_MI300X: ClassVar[RentalOffer]
-    """One GPU."""
-    Vultr_MI300X: ClassVar[RentalOffer]
-    """One GPU."""
-    Azure_MI300X: ClassVar[RentalOffer]
-    """An eighth of a server."""
-    Crusoe_MI300X_Spot: ClassVar[RentalOffer]
-    """May be taken away."""
-    TensorWave_MI325X: ClassVar[RentalOffer]
-    """One GPU."""
-    AWS_B300: ClassVar[RentalOffer]
-    """p6-b300.48xlarge, an eighth."""
-    AWS_B300_Block: ClassVar[RentalOffer]
-    """Reserved for days or weeks, paid in advance."""
-    Oracle_B300: ClassVar[RentalOffer]
-    """An eighth of a server."""
-    RunPod_B300: ClassVar[RentalOffer]
-    """One GPU."""
-    Nebius_B300: ClassVar[RentalOffer]
-    """One GPU."""
-    Oracle_GB300: ClassVar[RentalOffer]
-    """One of the GPUs of a rack."""
-    Oracle_MI355X: ClassVar[RentalOffer]
-    """An eighth of a server."""
-    Vultr_MI355X: ClassVar[RentalOffer]
-    """An eighth of a virtual machine."""
-    DigitalOcean_MI350X_1Y: ClassVar[RentalOffer]
-    """Reserved for twelve months."""
-    Google_TPUv7x: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv7x_1Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv7x_3Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv6e: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv6e_1Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv6e_3Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5p: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5p_1Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5p_3Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5e: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5e_1Y: ClassVar[RentalOffer]
-    """One chip."""
-    Google_TPUv5e_3Y: ClassVar[RentalOffer]
-    """One chip."""
-    AWS_Trainium2: ClassVar[RentalOffer]
-    """trn2.48xlarge, a sixteenth."""
-    AWS_A10G: ClassVar[RentalOffer]
-    """g5.2xlarge, with one card."""
-    Lambda_A100_PCIe_40GB: ClassVar[RentalOffer]
-    """One card."""
-    RunPod_A100_PCIe: ClassVar[RentalOffer]
-    """One card."""
-    Oracle_A10: ClassVar[RentalOffer]
-    """One card."""
-    Hyperstack_L40: ClassVar[RentalOffer]
-    """One card."""
-    CoreWeave_A40: ClassVar[RentalOffer]
-    """One card, in the older cloud."""
-    CoreWeave_RTX_A6000: ClassVar[RentalOffer]
-    """One card, in the older cloud."""
-    DigitalOcean_RTX_6000_Ada: ClassVar[RentalOffer]
-    """One card."""
-    DigitalOcean_RTX_4000_Ada: ClassVar[RentalOffer]
-    """One card."""
-    Lambda_GH200: ClassVar[RentalOffer]
-    """One superchip."""
-    RunPod_H100_NVL: ClassVar[RentalOffer]
-    """One card."""
-    RunPod_RTX_4090: ClassVar[RentalOffer]
-    """One card."""
-    RunPod_RTX_5090: ClassVar[RentalOffer]
-    """One card."""
-
 class Llama(Catalog):
     Llama1_7B: ClassVar[TransformerModel]
     """The smallest LLaMA of 2023."""
@@ -669,3 +835,288 @@ class Tiny(Catalog):
     """Image classification: small pictures, ten classes (CIFAR-10)."""
     MobileNetV1_Quarter: ClassVar[FixedShapeModel]
     """Visual wake words: is a person in the picture?"""
+
+class Language(Llama):
+    GPT2_124M: ClassVar[TransformerModel]
+    """The smallest GPT-2, called "gpt2" in checkpoints and tutorials."""
+    GPT2: ClassVar[TransformerModel]
+    """The largest GPT-2, with 1.5 billion parameters, called "gpt2-xl" in checkpoints."""
+    GPT3: ClassVar[TransformerModel]
+    """GPT-3 175B."""
+    GPT4: ClassVar[MoETransformerModel]
+    """Reported by the press, but never published: sixteen experts, two per token, 280e9 active
+    parameters and 1.8e12 in total. There is no dense block; `ffn_dim` repeats the width of an
+    expert."""
+    BERT_Base: ClassVar[TransformerModel]
+    """BERT-Base, uncased: an encoder."""
+    Mistral_7B: ClassVar[TransformerModel]
+    """Mistral 7B v0.1. A token attends to the last 4,096 tokens."""
+    Qwen3_32B: ClassVar[TransformerModel]
+    """The largest dense Qwen3. All heads together are wider than the residual stream."""
+    Nemotron4_340B: ClassVar[TransformerModel]
+    """NVIDIA's largest dense model; its block squares a ReLU and has no gate."""
+
+class MoE(Catalog):
+    Mixtral_8x7B: ClassVar[MoETransformerModel]
+    """Eight experts in every layer; each token visits two. There is no dense block; `ffn_dim`
+    repeats the width of an expert. Trained on contexts of 32k tokens."""
+    Mixtral_8x22B: ClassVar[MoETransformerModel]
+    """Like Mixtral 8x7B, but deeper and wider, with a context of 64k tokens."""
+    Qwen3_30B_A3B: ClassVar[MoETransformerModel]
+    """128 small experts, eight per token. All heads together are wider than the residual stream.
+    The file states a dense width, 6,144, that no layer uses."""
+    Qwen3_235B_A22B: ClassVar[MoETransformerModel]
+    """As Qwen3 30B-A3B, deeper and wider."""
+    GPT_OSS_120B: ClassVar[TransformerModel]
+    """OpenAI's open-weight model; its experts are published in 4 bits. Every second layer attends
+    to the last 128 tokens. `seq_len` is the length before the context was extended to 128k
+    tokens."""
+    GPT_OSS_20B: ClassVar[TransformerModel]
+    """The smaller gpt-oss: fewer layers, and a quarter of the experts."""
+    DeepSeek_V3: ClassVar[MoETransformerModel]
+    """256 experts, eight per token, and a shared one; the first three layers are dense. R1 has the
+    same shape. A server caches a latent vector of 576 numbers per token and layer. Some frameworks
+    train it without the layer that predicts a second token:
+    ``dataclasses.replace(Models.DeepSeek_V3, mtp_layers=0)``."""
+    Kimi_K2: ClassVar[MoETransformerModel]
+    """DeepSeek-V3's design with more experts, one dense layer and 64 heads."""
+    Hy3: ClassVar[MoETransformerModel]
+    """Tencent's mixture (preview): 192 experts, eight per token, and a shared one; the first layer
+    is dense."""
+
+class Qwen(Catalog):
+    Qwen2_0_5B: ClassVar[TransformerModel]
+    """The smallest Qwen2; input and output share a table."""
+    Qwen2_1_5B: ClassVar[TransformerModel]
+    """The shape of Qwen2.5 1.5B; input and output share a table."""
+    Qwen2_7B: ClassVar[TransformerModel]
+    """One head of keys and values per seven query heads. Qwen2.5 7B has the same shape."""
+    Qwen2_72B: ClassVar[TransformerModel]
+    """The shape of Qwen2.5 72B."""
+    Qwen1_5_7B: ClassVar[TransformerModel]
+    """Keys and values for all heads, and a vocabulary of 151,936."""
+    Qwen2_5_3B: ClassVar[TransformerModel]
+    """Dense, with biases on queries, keys and values."""
+    Qwen2_5_7B: ClassVar[TransformerModel]
+    """The model used most in fine-tuning recipes."""
+    Qwen2_5_14B: ClassVar[TransformerModel]
+    """Like Qwen2.5 32B, with fewer layers and a narrower block."""
+    Qwen2_5_32B: ClassVar[TransformerModel]
+    """Dense, 64 layers; QwQ 32B has the same shape."""
+    Qwen2_5_72B: ClassVar[TransformerModel]
+    """The largest dense Qwen2.5."""
+    Qwen1_5_MoE_A2_7B: ClassVar[MoETransformerModel]
+    """60 experts, four per token, and a shared one as wide as four."""
+    Qwen3_0_6B: ClassVar[TransformerModel]
+    """The smallest Qwen3."""
+    Qwen3_1_7B: ClassVar[TransformerModel]
+    """Like Qwen3 0.6B, but twice as wide."""
+    Qwen3_4B: ClassVar[TransformerModel]
+    """All heads together are wider than the residual stream."""
+    Qwen3_8B: ClassVar[TransformerModel]
+    """Dense; input and output have separate tables."""
+    Qwen3_14B: ClassVar[TransformerModel]
+    """Dense, 40 layers."""
+    Qwen3_VL_235B_A22B: ClassVar[MoETransformerModel]
+    """Qwen3 235B-A22B with a longer context; the vision tower is not counted. The smaller models of
+    this family have the shapes of Qwen3 with the same sizes."""
+    Qwen3_Coder_480B_A35B: ClassVar[MoETransformerModel]
+    """160 experts, eight per token."""
+    Qwen3_Next_80B_A3B: ClassVar[TransformerModel]
+    """Three layers of linear attention for each layer of softmax attention, and 512 experts."""
+    Qwen3_5_9B: ClassVar[TransformerModel]
+    """Dense, with linear attention in three layers of four."""
+    Qwen3_5_27B: ClassVar[TransformerModel]
+    """Dense, with linear attention in three layers of four. Qwen3.6 27B has the same shape."""
+    Qwen3_5_35B_A3B: ClassVar[TransformerModel]
+    """256 experts, eight per token, with linear attention in three layers of four."""
+    Qwen3_5_122B_A10B: ClassVar[TransformerModel]
+    """Like Qwen3.5 35B-A3B, but deeper and wider."""
+    Qwen3_5_397B_A17B: ClassVar[TransformerModel]
+    """512 experts, ten per token, with linear attention in three layers of four."""
+
+class Gemma(Catalog):
+    Gemma_2B: ClassVar[TransformerModel]
+    """One head of keys and values, and a vocabulary of 256,000."""
+    Gemma2_2B: ClassVar[TransformerModel]
+    """Every other layer has a window of 4,096 tokens."""
+    Gemma2_9B: ClassVar[TransformerModel]
+    """Every other layer has a window of 4,096 tokens."""
+    Gemma2_27B: ClassVar[TransformerModel]
+    """Every other layer has a window of 4,096 tokens."""
+    Gemma3_1B: ClassVar[TransformerModel]
+    """Text only; about five layers of six have a window of 512 tokens."""
+    Gemma3_4B: ClassVar[TransformerModel]
+    """Five layers of six have a window of 1,024 tokens. Parameters include the vision tower."""
+    Gemma3_12B: ClassVar[TransformerModel]
+    """Like Gemma 3 4B, but deeper and wider."""
+    Gemma3_27B: ClassVar[TransformerModel]
+    """Like Gemma 3 12B, but deeper and wider."""
+    Gemma4_26B_A4B: ClassVar[TransformerModel]
+    """128 experts, eight per token. The vision tower is not counted."""
+    Gemma4_31B: ClassVar[TransformerModel]
+    """Dense, with a window in five layers of six. The vision tower is not counted."""
+
+class Nemotron(Catalog):
+    Nemotron_H_56B: ClassVar[TransformerModel]
+    """Dense: 54 state-space layers, 54 feed-forward ones and ten with attention."""
+    Nemotron_Nano_9B_v2: ClassVar[TransformerModel]
+    """Pruned from the 12B; four of 56 layers have attention."""
+    Nemotron_Nano_12B_v2: ClassVar[TransformerModel]
+    """Dense: 28 state-space layers, 28 feed-forward ones and six with attention."""
+    Nemotron_3_Nano: ClassVar[TransformerModel]
+    """128 experts, six per token; six of 52 layers have attention."""
+    Nemotron_3_Nano_4B: ClassVar[TransformerModel]
+    """Dense; four of 42 layers have attention."""
+    Nemotron_3_Super: ClassVar[TransformerModel]
+    """512 experts in a narrower space, 22 per token."""
+    Nemotron_3_Ultra: ClassVar[TransformerModel]
+    """Like Nemotron 3 Super, but deeper and twice as wide."""
+
+class Mistral(Catalog):
+    Mistral_7B_v0_3: ClassVar[TransformerModel]
+    """Like v0.1, with a larger vocabulary and without a window."""
+    Mistral_Small_22B: ClassVar[TransformerModel]
+    """Mistral Small of September 2024."""
+    Mistral_Large_2: ClassVar[TransformerModel]
+    """Dense, 88 layers."""
+    Mistral_Small_24B: ClassVar[TransformerModel]
+    """Devstral Small 2, in the shape of Mistral Small 3. The vision tower is not counted."""
+    Mistral_Large_3: ClassVar[MoETransformerModel]
+    """DeepSeek-V3's design with 128 wide experts, four per token. The vision tower is not
+    counted."""
+    Mistral_Small_4: ClassVar[MoETransformerModel]
+    """128 experts, four per token, and latent attention. The vision tower is not counted."""
+    Ministral_3_3B: ClassVar[TransformerModel]
+    """Input and output share a table. The vision tower is not counted."""
+    Codestral_Mamba_7B: ClassVar[TransformerModel]
+    """Mamba-2: no attention, and a state of constant size."""
+
+class OpenModels(Catalog):
+    Llama3_2_1B: ClassVar[TransformerModel]
+    """Input and output share a table."""
+    Llama3_2_3B: ClassVar[TransformerModel]
+    """Input and output share a table."""
+    Llama4_Scout: ClassVar[TransformerModel]
+    """16 experts in each layer; three layers of four attend in chunks. Towers are not counted."""
+    Llama4_Maverick: ClassVar[TransformerModel]
+    """128 experts in every other layer. Towers are not counted."""
+    TinyLlama_1_1B: ClassVar[TransformerModel]
+    """Llama's design at a size for experiments."""
+    SmolLM2_135M: ClassVar[TransformerModel]
+    """30 narrow layers."""
+    SmolLM2_360M: ClassVar[TransformerModel]
+    """32 narrow layers."""
+    LFM2_1_2B: ClassVar[TransformerModel]
+    """Ten of sixteen layers are short convolutions. LFM2.5 1.2B has the same shape."""
+    LFM2_350M: ClassVar[TransformerModel]
+    """Ten of sixteen layers are short convolutions. LFM2.5 350M has the same shape."""
+    LFM2_8B_A1B: ClassVar[TransformerModel]
+    """32 experts, four per token; 18 of 24 layers are short convolutions."""
+    SmolLM3_3B: ClassVar[TransformerModel]
+    """Every fourth layer has no rotary positions, which changes no count."""
+    DeepSeek_MoE_16B: ClassVar[MoETransformerModel]
+    """64 small experts, six per token, and two shared ones."""
+    DeepSeek_V2_Lite: ClassVar[MoETransformerModel]
+    """The smallest model with latent attention."""
+    DeepSeek_V3_2: ClassVar[TransformerModel]
+    """DeepSeek-V3 with an indexer, which selects 2,048 tokens to attend to."""
+    Kimi_K3: ClassVar[TransformerModel]
+    """896 experts, 16 per token, of half the model's width. Three of four layers are linear. The
+    vision tower is not counted; attention over earlier residuals is counted, but not timed."""
+    Kimi_K2_5: ClassVar[MoETransformerModel]
+    """The shape of Kimi K2, with a vision tower that is not counted."""
+    GLM_4_5: ClassVar[MoETransformerModel]
+    """160 experts, eight per token, and a shared one; the first three layers are dense."""
+    GLM_4_5_Air: ClassVar[MoETransformerModel]
+    """Like GLM-4.5, but narrower and half as deep."""
+    GLM_4_7_Flash: ClassVar[MoETransformerModel]
+    """64 experts, four per token, and a shared one, with latent attention."""
+    GLM_5: ClassVar[TransformerModel]
+    """Latent attention with an indexer, as in DeepSeek-V3.2."""
+    GLM_5_2: ClassVar[TransformerModel]
+    """GLM-5, in which only 21 of 78 layers have an indexer; the others reuse its choice."""
+    ERNIE_4_5_21B_A3B: ClassVar[MoETransformerModel]
+    """64 experts, six per token, and two shared ones; the first layer is dense."""
+    Granite_4_H_Small: ClassVar[TransformerModel]
+    """Mamba-2 in nine of ten layers, and 72 experts in all of them."""
+    MiniMax_M2_5: ClassVar[MoETransformerModel]
+    """256 experts, eight per token. M2.7 has the same shape."""
+    MiniMax_M3: ClassVar[TransformerModel]
+    """128 experts, four per token, and a shared one. All layers but the first three attend to the
+    16 blocks of 128 tokens that an indexer selects. The row leaves out the layers for multi-token
+    prediction: the file states both 1 and 7 of them."""
+    OLMo2_7B: ClassVar[TransformerModel]
+    """Every head has its own keys and values."""
+    OLMo2_13B: ClassVar[TransformerModel]
+    """Like OLMo 2 7B, but deeper and wider."""
+    OLMo2_32B: ClassVar[TransformerModel]
+    """Eight heads of keys and values."""
+    Olmo_Hybrid_7B: ClassVar[TransformerModel]
+    """Gated DeltaNet in three of four layers. The length of its training is assumed to be that of
+    OLMo 3."""
+    Olmo3_1_32B: ClassVar[TransformerModel]
+    """Three layers of four have a window of 4,096 tokens."""
+    Phi3_5_Mini: ClassVar[TransformerModel]
+    """3.8 billion parameters, with keys and values for all heads."""
+    Phi3_5_MoE: ClassVar[MoETransformerModel]
+    """16 experts, two per token."""
+    Phi_4_Mini: ClassVar[TransformerModel]
+    """Dense, with a vocabulary of 200,064; input and output share a table."""
+    Phi_4: ClassVar[TransformerModel]
+    """Dense, 14.7 billion parameters."""
+    StarCoder2_7B: ClassVar[TransformerModel]
+    """For code; every layer has a window of 4,096 tokens."""
+    CodeLlama_34B: ClassVar[TransformerModel]
+    """For code; Llama 2's design with eight heads of keys and values."""
+    GPT2_Medium: ClassVar[TransformerModel]
+    """The second smallest GPT-2."""
+    GPT_J_6B: ClassVar[TransformerModel]
+    """Attention and the feed-forward block run side by side."""
+    GPT_NeoX_20B: ClassVar[TransformerModel]
+    """Attention and the feed-forward block run side by side."""
+    Falcon_180B: ClassVar[TransformerModel]
+    """Falcon 40B's design, wider and deeper, with an output table of its own."""
+    Falcon_40B: ClassVar[TransformerModel]
+    """Eight heads of keys and values for 128 of queries."""
+    BLOOM_176B: ClassVar[TransformerModel]
+    """Dense, multilingual; positions are biases of the scores."""
+    BLOOM_7B1: ClassVar[TransformerModel]
+    """BLOOM's design at 7.1 billion parameters; half a billion of them are embeddings."""
+    OPT_6_7B: ClassVar[TransformerModel]
+    """Learned positions, no gate, and keys and values for all heads."""
+    Aquila_7B: ClassVar[TransformerModel]
+    """Llama's design with a vocabulary of 100,008."""
+    DeciLM_7B: ClassVar[TransformerModel]
+    """Four, two or one heads of keys and values per layer, chosen by an architecture search."""
+    BERT_Large: ClassVar[TransformerModel]
+    """BERT-Large, uncased: an encoder."""
+    ModernBERT_Base: ClassVar[TransformerModel]
+    """An encoder; two layers of three have a window of 128 tokens."""
+    Jamba_v0_1: ClassVar[TransformerModel]
+    """One layer in eight has attention, the others have states; every other layer has experts."""
+    DBRX: ClassVar[MoETransformerModel]
+    """16 experts, four per token."""
+    Command_R: ClassVar[TransformerModel]
+    """35 billion parameters, with keys and values for all heads."""
+    Aya_23_8B: ClassVar[TransformerModel]
+    """Command R's design at 8 billion parameters."""
+    EXAONE_4_32B: ClassVar[TransformerModel]
+    """Three layers of four have a window of 4,096 tokens."""
+    InternLM2_7B: ClassVar[TransformerModel]
+    """Llama's design with a larger vocabulary."""
+    ChatGLM3_6B: ClassVar[TransformerModel]
+    """Two heads of keys and values."""
+    Baichuan2_7B: ClassVar[TransformerModel]
+    """Llama's design with a vocabulary of 125,696."""
+    Orion_14B: ClassVar[TransformerModel]
+    """40 layers, with keys and values for all heads."""
+    StableLM_3B: ClassVar[TransformerModel]
+    """Trained on one trillion tokens for four epochs."""
+    StableLM2_1_6B: ClassVar[TransformerModel]
+    """24 layers."""
+
+class Recommendation(Catalog):
+    DLRM: ClassVar[FixedShapeModel]
+    """DLRM as MLPerf first had it, retired since: 24e9 embedding parameters, 2.4e6 in the two MLPs.
+    A sample reads one row of each of the 26 tables and all of the MLPs."""

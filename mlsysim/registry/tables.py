@@ -1,48 +1,153 @@
 """Rows of data files, which are read when a row is first needed.
 
-Flat tables are CSV files with a row in each line: its name, its fields (``bandwidth [GB/s]``), the
-keys of its source and of the sources of single fields (``source of latency``), the fields that are
-estimates, and a note. Constants that programs fit are TOML files, which these programs write. The
-fields of the record class are the schema: other names are errors.
+The fields of the record class are the schema of a file: a row states them with their units, the
+keys of its source and of the sources of single fields, the fields that are estimates, and a note.
+Rows with equal fields are lines of CSV files, and other rows are sections of TOML files. Constants
+that programs fit are TOML files too, which these programs write.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mlsysim.core.catalog import Catalog, Deferred
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.fields import priors, units_of
-from mlsysim.core.types import Entry, Source, cite
-from mlsysim.core.units import Q_
+from mlsysim.core.fields import Record, priors, units_of
+from mlsysim.core.types import Source, cite
+from mlsysim.core.units import Q_, read_amount
 
-__all__ = ["DATA", "constants", "read_toml", "table"]
+__all__ = ["DATA", "Sections", "constants", "read_toml", "record_of", "table"]
 
-Row = TypeVar("Row", bound=Entry)
+Row = TypeVar("Row", bound=Record)
+Content: TypeAlias = Mapping[str, Any]
+"""What a file states about a row, by field."""
+Reader: TypeAlias = Callable[[], Mapping[str, Deferred[Any]]]
 
 DATA = files("mlsysim.registry") / "data"
 _SOURCE_OF = "source of "
 _SWITCHES = {"true": True, "false": False}
 _ABOUT = frozenset({"note", "source", "parent", "inherited", "runs", "run_count"})
-"""Keys of a row that are not fields of its record."""
+"""Keys of a row of constants that are not fields of its record."""
 
 
 @functools.cache
-def read_toml(file: str) -> Mapping[str, Any]:
+def read_toml(file: str) -> Content:
     """Return the contents of a TOML file in the registry."""
     import tomllib  # takes 4 ms, and most questions need no file
 
-    return tomllib.loads((DATA / file).read_text(encoding="utf-8"))
+    try:
+        return tomllib.loads((DATA / file).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as fault:
+        raise ConfigError(f"{file}: {fault}", argument=file) from fault
+
+
+def record_of(where: str, content: Content, *kinds: type, **catalogs: type[Catalog]) -> Any:
+    """Create the record that a file describes.
+
+    Parameters
+    ----------
+    where
+        The file and the row, for errors.
+    content
+        Values by field. Amounts are text with a unit, such as ``"3.35 TB/s"``; a record is a
+        mapping, and a row of another catalog is its name.
+    kinds
+        The class of the record. If there are several, the content names one of them as its `kind`.
+    catalogs
+        For each field that holds a row of another catalog, this catalog.
+
+    Raises
+    ------
+    ConfigError
+        If a field is missing, unknown or out of range. The message names file, row and field.
+    """
+    kind: type = kinds[0]
+    if len(kinds) > 1:
+        named = {one.__name__: one for one in kinds}
+        content = dict(content)
+        name = content.pop("kind", "")
+        if name not in named:
+            raise UnknownEntryError.build(name, f"{where}: kind", named)
+        kind = named[name]
+    known = {item.name: item for item in fields(kind) if item.init}
+    values: dict[str, Any] = {}
+    for name, stated in content.items():
+        place = f"{where}: {name}"
+        if name == "sources" and "field_sources" in known:
+            values["field_sources"] = {field: _source(place, key) for field, key in stated.items()}
+        elif name not in known:
+            raise UnknownEntryError.build(name, f"{where}: field", known)
+        elif name == "source":
+            values[name] = _source(place, stated)
+        elif name in catalogs:
+            if stated not in catalogs[name]:
+                raise UnknownEntryError.build(stated, place, catalogs[name].names())
+            values[name] = catalogs[name][stated]
+        elif isinstance(stated, str) and "unit" in known[name].metadata:
+            amount = read_amount(stated, known[name].metadata["unit"], place)
+            plain = known[name].metadata["plain"] and amount.unitless
+            values[name] = amount.magnitude if plain else amount
+        else:
+            values[name] = _value(_hints(kind)[name], place, stated)
+    for name, item in known.items():
+        if name not in values and item.default is MISSING and item.default_factory is MISSING:
+            raise ConfigError(f"{where}: {name} is missing: state it", argument=name)
+    try:
+        return kind(**values)
+    except ConfigError as fault:
+        raise type(fault)(f"{where}: {fault.message}", argument=fault.argument) from fault  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    """Return the types of a record's fields."""
+    return typing.get_type_hints(kind)
+
+
+def _source(where: str, stated: Source | str) -> Source:
+    """Return a source, which a file states by its key in the bibliography."""
+    if isinstance(stated, Source):
+        return stated
+    try:
+        return cite(stated)
+    except UnknownEntryError as fault:
+        raise UnknownEntryError(f"{where}: {fault.message}", argument=stated) from fault
+
+
+def _value(hint: Any, where: str, stated: Any) -> Any:
+    """Return the value of a field of this type."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if isinstance(stated, Mapping):
+        kinds = [option for option in options if option is not types.NoneType]
+        return record_of(where, stated, *kinds)
+    if isinstance(stated, str) and bool in options:
+        if stated not in _SWITCHES:
+            raise UnknownEntryError.build(stated, where, _SWITCHES)
+        return _SWITCHES[stated]
+    for option in options:
+        if typing.get_origin(option) in (tuple, frozenset):
+            parts = stated.split() if isinstance(stated, str) else stated
+            item = typing.get_args(option)[0]
+            return typing.get_origin(option)(_value(item, where, part) for part in parts)
+    if isinstance(stated, str) and {int, float}.intersection(options):
+        return read_amount(stated, "", where).magnitude
+    return stated
 
 
 def table(
-    file: str, kind: type[Row], **catalogs: type[Catalog]
+    file: str, kind: type[Row], *, note: str = "note", **catalogs: type[Catalog]
 ) -> Callable[[], Mapping[str, Deferred[Row]]]:
     """Return a reader of a CSV file.
+
+    Its columns are ``row``, which is the name of the row, fields (``bandwidth [GB/s]``), the source
+    and the sources of single fields (``source of latency``), the fields that are estimates, and a
+    note. An empty cell leaves its field at the default.
 
     Parameters
     ----------
@@ -50,6 +155,8 @@ def table(
         Its name.
     kind
         The class of its rows.
+    note
+        The column with the notes.
     catalogs
         For each field that holds a row of another catalog, this catalog.
     """
@@ -59,83 +166,99 @@ def table(
         import csv  # pages that need no table do not load it
 
         head, *lines = csv.reader((DATA / file).read_text(encoding="utf-8").splitlines())
-        columns = [_column(file, title, kind) for title in head]
+        stated_empty = {
+            item.name for item in fields(kind) if item.type == "str" and item.default is MISSING
+        }
         rows: dict[str, Deferred[Row]] = {}
         for line in lines:
-            cells = dict(zip(head, line, strict=True))
-            make = functools.partial(_record, kind, columns, line, catalogs)
-            rows[cells["row"]] = Deferred(make, cells.get("note", ""))
+            where = f"{file}, {line[0]}"
+            if len(line) != len(head):
+                raise ConfigError(
+                    f"{where}: {len(line)} cells for {len(head)} columns: quote text that has "
+                    "commas, and leave unknown cells empty",
+                    argument=file,
+                )
+            content: dict[str, Any] = {}
+            for title, cell in zip(head, line, strict=True):
+                name, _, unit = title.removesuffix("]").partition(" [")
+                if name.startswith(_SOURCE_OF):
+                    if cell:
+                        content.setdefault("sources", {})[name.removeprefix(_SOURCE_OF)] = cell
+                elif cell or name in stated_empty:
+                    content[name] = f"{cell} {unit}".strip()
+            about = content.pop(note, "")
+            make = functools.partial(record_of, where, content, kind, **catalogs)
+            _add(rows, where, content.pop("row"), Deferred(make, about))
         return rows
 
     return read
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of a table.
+def _add(rows: dict[str, Deferred[Row]], where: str, name: str, row: Deferred[Row]) -> None:
+    if name in rows:
+        raise ConfigError(f"{where}: the name is taken: give the row another one", argument=name)
+    rows[name] = row
 
-    Attributes
+
+class Sections:
+    """Rows of TOML files, in sections that are named after a catalog and a row.
+
+    A row, or a record in it, may be ``like`` that of another row of its catalog, and then states
+    only what is different.
+
+    Parameters
     ----------
-    name : str
-        Its title, without a unit.
-    unit : str
-        Unit of its numbers; empty if they have none.
-    kind : {"text", "name", "number", "numbers", "switch", "about"}
-        What it holds. A name is text that may be empty; all columns but fields are about the row.
+    names
+        Names of the files.
+    make
+        Creates a row from its file and name, for errors, and its content.
     """
 
-    name: str
-    unit: str
-    kind: str
+    def __init__(self, names: Sequence[str], make: Callable[[str, Content], Record]) -> None:
+        self._names, self._make = names, make
+        self._catalogs: set[str] = set()
+
+    def __call__(self, catalog: str, *first: str) -> Reader:
+        """Return a reader of the rows of a catalog, with the `first` ones before all others."""
+        self._catalogs.add(catalog)
+        return functools.cache(functools.partial(self._read, catalog, first))
+
+    def _read(self, catalog: str, first: Sequence[str]) -> Mapping[str, Deferred[Any]]:
+        rows: dict[str, Deferred[Any]] = {}
+        for file in self._names:
+            for section in read_toml(file):
+                if section not in self._catalogs:
+                    raise UnknownEntryError.build(section, f"{file}: catalog", self._catalogs)
+            stated = read_toml(file).get(catalog, {})
+            for name, content in stated.items():
+                where = f"{file}, {name}"
+                make = functools.partial(self._row, where, stated, content)
+                _add(rows, where, name, Deferred(make, content.get("note", "")))
+        return {name: rows[name] for name in first} | rows
+
+    def _row(self, where: str, stated: Mapping[str, Content], content: Content) -> Record:
+        whole = _without_likes(where, stated, content)
+        whole.pop("note", None)
+        return self._make(where, whole)
 
 
-def _column(file: str, title: str, kind: type[Any]) -> _Column:
-    """Read the title of a column."""
-    name, _, unit = title.removesuffix("]").partition(" [")
-    if name in ("row", "note", "source", "estimated") or name.startswith(_SOURCE_OF):
-        return _Column(name, "", "about")
-    known = {item.name: item for item in fields(kind)}
-    if name not in known:
-        raise UnknownEntryError.build(name, f"{file}: column", known)
-    if "unit" in known[name].metadata:
-        return _Column(name, unit, "number")
-    if str(known[name].type).startswith("bool"):
-        return _Column(name, "", "switch")
-    if str(known[name].type).startswith(("tuple[float", "tuple[int")):
-        return _Column(name, "", "numbers")
-    return _Column(name, "", "name" if known[name].default is MISSING else "text")
-
-
-def _record(
-    kind: type[Row], columns: list[_Column], line: list[str], catalogs: Mapping[str, type[Catalog]]
-) -> Row:
-    """Create the record of a line. An empty cell leaves its field at the default."""
-    values: dict[str, Any] = {}
-    sources: dict[str, Source] = {}
-    for column, cell in zip(columns, line, strict=True):
-        if not cell and column.kind != "name":
-            continue
-        if column.name.startswith(_SOURCE_OF):
-            sources[column.name.removeprefix(_SOURCE_OF)] = cite(cell)
-        elif column.name == "source":
-            values["source"] = cite(cell)
-        elif column.name == "estimated":
-            values["estimated"] = frozenset(cell.split())
-        elif column.name in catalogs:
-            values[column.name] = catalogs[column.name][cell]
-        elif column.kind == "number":
-            values[column.name] = Q_(_number(cell), column.unit) if column.unit else _number(cell)
-        elif column.kind == "numbers":
-            values[column.name] = tuple(_number(part) for part in cell.split())
-        elif column.kind == "switch":
-            values[column.name] = _SWITCHES[cell]
-        elif column.kind in ("name", "text"):
-            values[column.name] = cell
-    return kind(**values, field_sources=sources)
-
-
-def _number(text: str) -> float:
-    return int(text) if text.lstrip("-").isdecimal() else float(text)
+def _without_likes(
+    where: str, rows: Mapping[str, Content], content: Content, *path: str
+) -> dict[str, Any]:
+    """Return what a row states together with what it takes from the rows that it is `like`."""
+    whole: dict[str, Any] = {
+        name: _without_likes(where, rows, item, *path, name) if isinstance(item, Mapping) else item
+        for name, item in content.items()
+    }
+    if "like" not in whole:
+        return whole
+    other: str = whole.pop("like")
+    if other not in rows:
+        raise UnknownEntryError.build(other, f"{where}: like", rows)
+    origin = rows[other]
+    for name in path:
+        origin = origin[name]
+    return _without_likes(where, rows, origin, *path) | whole
 
 
 def constants(file: str, kind: type[Row]) -> Callable[[], Mapping[str, Deferred[Row]]]:
@@ -175,39 +298,33 @@ class _Constants:
         self.sources: Mapping[str, Mapping[str, Any]] = content["sources"]
         self.usual: Mapping[str, str] = content["usual"]
         self.units = {name: unit for name, unit, plain in units_of(kind) if not plain}
-        self.names = frozenset(item.name for item in fields(kind))
 
     def row(self, key: str) -> Any:
         """Create a row."""
         entry = self.rows[key]
         values, origins = self.constants(key)
         main = entry.get("source", self.usual["source"])
-        about = {
-            name: tuple(value) if isinstance(value, list) else value
+        content = {
+            name: value
             for name, value in entry.items()
             if name not in _ABOUT and name not in self.sources
         }
-        for name in (*about, *values):
-            if name not in self.names:
-                raise UnknownEntryError.build(name, f"{self.file}, {key}: field", self.names)
-        return self.kind(
-            **about,
-            **{
-                name: Q_(value, self.units[name]) if name in self.units else value
-                for name, value in values.items()
-            },
-            source=self.source(main, key),
-            field_sources={
-                name: self.source(origin, owner)
-                for name, (origin, owner) in origins.items()
-                if origin != main
-            },
-            estimated=frozenset(
-                name
-                for name, (origin, _) in origins.items()
-                if self.sources[origin].get("estimated", False)
-            ),
-        )
+        content |= {
+            name: Q_(value, self.units[name]) if name in self.units else value
+            for name, value in values.items()
+        }
+        content["source"] = self.source(main, key)
+        content["sources"] = {
+            name: self.source(origin, owner)
+            for name, (origin, owner) in origins.items()
+            if origin != main
+        }
+        content["estimated"] = [
+            name
+            for name, (origin, _) in origins.items()
+            if self.sources[origin].get("estimated", False)
+        ]
+        return record_of(f"{self.file}, {key}", content, self.kind)
 
     def constants(self, key: str) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
         """Return a row's constants, and for each the key of its source and the row it is from."""

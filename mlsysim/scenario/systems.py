@@ -15,7 +15,7 @@ from mlsysim.core.types import (
     Source,
 )
 from mlsysim.core.units import Q_
-from mlsysim.registry.nodes import Nodes
+from mlsysim.registry.catalogs import Nodes
 
 __all__ = [
     "SYSTEMS",

@@ -25,7 +25,7 @@ from mlsysim import (
     UnknownEntryError,
     simulate_pipeline,
 )
-from mlsysim.registry.models.published import configurations
+from mlsysim.registry.importer.published import configurations
 from mlsysim_course.controls import Paste, Slider
 from mlsysim_course.explorers import EXPLORERS, declarations
 from mlsysim_course.explorers.declare import amount, figure

@@ -10,8 +10,8 @@ import pytest
 
 from mlsysim import DistributedSolver, Models, ServingSolver, Systems
 from mlsysim.core.errors import ConfigError
+from mlsysim.registry.importer.published import configurations
 from mlsysim.registry.importer.readers import READERS
-from mlsysim.registry.models.published import configurations
 
 HERE = Path(__file__).parent
 IN_REGISTRY = {name: line["config"] for name, line in configurations().items()}

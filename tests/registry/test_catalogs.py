@@ -10,6 +10,7 @@ import pytest
 
 from mlsysim import (
     Q_,
+    Accelerator,
     Calibration,
     ConfigError,
     Frameworks,
@@ -20,18 +21,19 @@ from mlsysim import (
     UnknownEntryError,
 )
 from mlsysim.core.fields import priors
-from mlsysim.core.types import cite
+from mlsysim.core.types import FixedShapeModel, TransformerModel, cite
 from mlsysim.registry import tables
-from mlsysim.registry.tables import constants, table
+from mlsysim.registry.tables import Sections, constants, record_of, table
 from research.fits.files import DATA, toml_text, with_bands
-from tools.stubs import PATH, stub
+from tools.stubs import MODULES, path, stub
 
-# People write the table of architectures; programs write the other files.
-FITS = sorted(path.name for path in DATA.glob("*.toml") if path.name != "architectures.toml")
+# People write two of the files, and programs write the others.
+FITS = sorted({file.name for file in DATA.glob("*.toml")} - {"architectures.toml", "models.toml"})
 
 
-def test_the_stub_names_every_row():
-    assert stub() == PATH.read_text(encoding="utf-8"), "run python -m tools.stubs"
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_the_stub_names_every_row(module):
+    assert stub(module) == path(module).read_text(encoding="utf-8"), "run python -m tools.stubs"
 
 
 @pytest.mark.parametrize("file", FITS)
@@ -176,8 +178,110 @@ def test_a_table_may_refer_to_rows_of_another(monkeypatch, tmp_path):
         ("row,name,bandwidth [GB/s],latency [us],source\nA,A,1,1,selena\n", UnknownEntryError),
         ("row,name,bandwidth [GB],latency [us],source\nA,A,1,1,selene\n", ConfigError),
         ("row,name,bandwidth [GB/s],latency [us],source\nA,A,-1,1,selene\n", ConfigError),
+        ("row,name,bandwidth [GB/s],latency [us],source\nA,A,fast,1,selene\n", ConfigError),
+        ("row,name,bandwidth [GB/s],source\nA,A,1,selene\n", ConfigError),
+        ("row,name,bandwidth [GB/s],latency [us],source\nA,A,1,selene\n", ConfigError),
+        (
+            "row,name,bandwidth [GB/s],latency [us],source\nA,A,1,1,selene\nA,A,1,1,selene\n",
+            ConfigError,
+        ),
     ],
 )
 def test_what_a_table_cannot_have_is_an_error(monkeypatch, tmp_path, text, error):
-    with pytest.raises(error):
+    with pytest.raises(error, match=r"rows\.csv, A: "):
         rows_of(monkeypatch, tmp_path, text, NetworkFabric)["A"].__get__(None)
+
+
+DEVICES = {
+    "Cloud": {
+        "Big": {
+            "name": "Big",
+            "note": "For tests.",
+            "release_year": 2024,
+            "compute": {"fp16": "100 TFLOP/s", "int8": "200 TOPS"},
+            "memory": {"capacity": "80 GB", "bandwidth": "2 TB/s"},
+            "source": "selene",
+            "sources": {"compute": "nvlink", "memory.bandwidth": "efa"},
+            "estimated": ["compute.int8"],
+        },
+        "Bigger": {
+            "name": "Bigger",
+            "release_year": 2025,
+            "compute": {"like": "Big", "int8": "300 TOPS"},
+            "memory": {"like": "Big"},
+            "tdp": "500 W",
+            "source": "selene",
+        },
+        "Limited": {
+            "like": "Big",
+            "name": "Limited",
+            "memory": {"like": "Big", "capacity": "40 GB"},
+        },
+    }
+}
+
+
+def devices_of(monkeypatch, content, *files):
+    monkeypatch.setattr(tables, "read_toml", lambda name: content)
+    return Sections(files or ("maker.toml",), lambda *row: record_of(*row, Accelerator))("Cloud")()
+
+
+def test_a_section_is_a_record(monkeypatch):
+    rows = devices_of(monkeypatch, DEVICES)
+    assert list(rows) == ["Big", "Bigger", "Limited"]
+    assert rows["Big"].note == "For tests."
+    big, bigger, limited = (row.__get__(None) for row in rows.values())
+    assert big.memory.bandwidth == Q_(2, "TB/s")
+    assert big.source_of("memory.bandwidth") is cite("efa")
+    assert big.source_of("compute.fp16") is cite("nvlink")
+    assert big.estimated == {"compute.int8"}
+    # A record like another row's has its numbers, and a row has its sources too.
+    assert bigger.compute.fp16 == big.compute.fp16
+    assert bigger.compute.int8 == Q_(300, "TOPS")
+    assert bigger.memory == big.memory
+    assert bigger.source_of("compute.fp16") is cite("selene")
+    assert limited.compute == big.compute
+    assert (limited.memory.capacity, limited.memory.bandwidth) == (Q_(40, "GB"), Q_(2, "TB/s"))
+    assert limited.source_of("compute.fp16") is cite("nvlink")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "field"),
+    [
+        ({"tpd": "500 W"}, UnknownEntryError, "tpd"),
+        ({"tdp": "500 GB"}, ConfigError, "tdp"),
+        ({"tdp": 500}, ConfigError, "tdp"),
+        ({"tdp": "-5 W"}, ConfigError, "tdp"),
+        ({"memory": {"capacity": "80 GB"}}, ConfigError, "bandwidth"),
+        ({"memory": {"like": "Biggest"}}, UnknownEntryError, "like"),
+        ({"source": "selena"}, UnknownEntryError, "source"),
+        ({"sources": {"tpd": "selene"}}, UnknownEntryError, "tpd"),
+        ({"sources": {"tdp": "selena"}}, UnknownEntryError, "sources"),
+        ({"estimated": ["tpd"]}, UnknownEntryError, "tpd"),
+        ({"generation": "hoper"}, UnknownEntryError, "generation"),
+    ],
+)
+def test_what_a_section_cannot_have_is_an_error(monkeypatch, change, error, field):
+    content = {"Cloud": {"Big": DEVICES["Cloud"]["Big"] | change}}
+    with pytest.raises(error, match=rf"maker\.toml, Big: .*{field}"):
+        devices_of(monkeypatch, content)["Big"].__get__(None)
+
+
+def test_a_row_of_no_catalog_and_a_second_row_of_a_name_are_errors(monkeypatch):
+    with pytest.raises(UnknownEntryError, match=r"maker\.toml"):
+        devices_of(monkeypatch, DEVICES | {"Clod": {}})
+    with pytest.raises(ConfigError, match=r"other\.toml, Big"):
+        devices_of(monkeypatch, DEVICES, "maker.toml", "other.toml")
+
+
+def test_a_row_with_several_kinds_names_its_own(monkeypatch):
+    shape = {"kind": "Square", "hidden_dim": 64}
+    with pytest.raises(UnknownEntryError, match="Square"):
+        record_of("models.toml, A", shape, TransformerModel, FixedShapeModel)
+
+
+def test_a_file_that_is_not_toml_is_an_error(monkeypatch, tmp_path):
+    (tmp_path / "bad.toml").write_text("[Cloud.A\n", encoding="utf-8")
+    monkeypatch.setattr(tables, "DATA", tmp_path)
+    with pytest.raises(ConfigError, match=r"bad\.toml"):
+        tables.read_toml("bad.toml")

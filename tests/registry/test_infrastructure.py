@@ -6,7 +6,7 @@ import pytest
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Datacenter, GridProfile
-from mlsysim.registry.infrastructure import Infra
+from mlsysim.registry import Infra
 
 ROWS = dict(Infra.items())
 WITH_WATER = [name for name, row in ROWS.items() if isinstance(row, (GridProfile, Datacenter))]

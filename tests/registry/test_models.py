@@ -7,8 +7,8 @@ import pytest
 
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import FixedShapeModel, MoETransformerModel, TransformerModel
+from mlsysim.registry.importer.published import configurations
 from mlsysim.registry.models import Models
-from mlsysim.registry.models.published import configurations
 from tests.importer.test_published import read
 
 ROWS = dict(Models.items())

@@ -15,12 +15,14 @@ from mlsysim.core.formula import FORMULAS
 from tools.api import docstrings
 from tools.api.docstrings import definition
 from tools.api.shared import write_out
+from tools.stubs import MODULES
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 WIDTH = 88
 PRIVATE = {"self", "cls"}
 FENCE = "`" * 6
 FORMULAS_PACKAGE = "mlsysim.core.formulas."
+CATALOGS = {module.__name__ for module in MODULES}
 
 
 class Renderer:
@@ -99,9 +101,9 @@ class Renderer:
 
     def fields(self, obj: Any, documented: list[Any]) -> str:
         """The fields of a record, from its Attributes section and from its body."""
-        is_catalog = any(str(base).endswith("Catalog") for base in obj.bases)
-        if is_catalog and obj.module.name == "catalogs":
+        if obj.module.path in CATALOGS:
             return self.rows(obj)
+        is_catalog = any(str(base).endswith("Catalog") for base in obj.bases)
         section = docstrings.documented_fields(obj)
         own = {member.name: member for member in documented}
         lines = []
@@ -119,8 +121,10 @@ class Renderer:
         return join("**Rows**" if is_catalog else "**Fields**", *lines) if lines else ""
 
     def rows(self, obj: Any) -> str:
-        """The rows that a catalog has in a file, with their notes."""
+        """The rows of a catalog with their notes, if they are not those of its tiers."""
         catalog = getattr(importlib.import_module(obj.module.path), obj.name)
+        if catalog.tiers():
+            return ""
         notes = [definition(f"`{name}`", note) for name, note in catalog.notes().items()]
         return join("**Rows**", *notes)
 

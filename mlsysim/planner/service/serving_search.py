@@ -46,7 +46,7 @@ from mlsysim.planner.service.serving_plans import (
     equal_lengths,
     without_runs,
 )
-from mlsysim.registry.nodes import Nodes
+from mlsysim.registry.catalogs import Nodes
 from mlsysim.solvers import arguments
 from mlsysim.solvers.serving.inputs import FORMATS, SIZES
 from mlsysim.solvers.signatures import composed

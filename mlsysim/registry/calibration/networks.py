@@ -5,28 +5,24 @@ from collections.abc import Mapping
 
 from mlsysim.core.types import Accelerator, NetworkCalibration
 from mlsysim.registry.catalogs import NetworkCalibrations
-from mlsysim.registry.hardware import Hardware
-from mlsysim.registry.hardware.tiny import Tiny
-from mlsysim.registry.models import Models
+from mlsysim.registry.hardware import Tiny
 
 __all__ = ["CORES", "NetworkCalibrations", "network_calibration_for"]
 
 CORES: Mapping[str, str] = {
-    Hardware.STM32L4R5.name: "Cortex-M4",
-    Hardware.PSoC_62.name: "Cortex-M4",
-    Hardware.STM32U575.name: "Cortex-M33",
-    Hardware.STM32H7A3.name: "Cortex-M7",
-    Hardware.STM32F746.name: "Cortex-M7",
-    Hardware.STM32G0B1.name: "Cortex-M0+",
-    Hardware.RA8D1.name: "Cortex-M85",
-    Hardware.RH850_F1KM.name: "RH850G3KH",
-    Hardware.NDP120_30MHz.name: "Syntiant Core 2",
-    Hardware.NDP120_98MHz.name: "Syntiant Core 2",
-    Hardware.ESP32_S3.name: "Xtensa LX7",
+    "STMicroelectronics STM32L4R5": "Cortex-M4",
+    "Infineon PSoC 62 (CY8C624A)": "Cortex-M4",
+    "STMicroelectronics STM32U575": "Cortex-M33",
+    "STMicroelectronics STM32H7A3": "Cortex-M7",
+    "STMicroelectronics STM32F746": "Cortex-M7",
+    "STMicroelectronics STM32G0B1": "Cortex-M0+",
+    "Renesas RA8D1": "Cortex-M85",
+    "Renesas RH850/F1KM-S4": "RH850G3KH",
+    "Syntiant NDP120 at 30.7 MHz": "Syntiant Core 2",
+    "Syntiant NDP120 at 98.7 MHz": "Syntiant Core 2",
+    "Espressif ESP32-S3": "Xtensa LX7",
 }
 """The core of each device that has constants."""
-
-_MICROCONTROLLERS = frozenset(device.name for device in Tiny)  # type: ignore[attr-defined]
 
 
 def network_calibration_for(
@@ -38,8 +34,8 @@ def network_calibration_for(
     first. The constants of GPUs have a band for ResNet-50, the only network with runs.
     """
     core = CORES.get(accelerator.name)
-    if core is None and accelerator.name not in _MICROCONTROLLERS:
-        measured = accelerator.name.startswith("NVIDIA") and network == Models.ResNet50.name
+    if core is None and accelerator.name not in _microcontrollers():
+        measured = accelerator.name.startswith("NVIDIA") and network == "ResNet-50"
         if measured and precision == NetworkCalibrations.GPU_TensorRT.precision:
             return NetworkCalibrations.GPU_TensorRT
         return NetworkCalibrations.GPU_Unmeasured
@@ -52,3 +48,8 @@ def network_calibration_for(
 @functools.cache
 def _rows() -> tuple[NetworkCalibration, ...]:
     return tuple(row for row in NetworkCalibrations if isinstance(row, NetworkCalibration))
+
+
+@functools.cache
+def _microcontrollers() -> frozenset[str]:
+    return frozenset(device.name for device in Tiny)  # type: ignore[attr-defined]

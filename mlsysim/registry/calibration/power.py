@@ -6,20 +6,19 @@ from functools import cache
 
 from mlsysim.core.types import Accelerator, Generation, PowerCalibration
 from mlsysim.registry.catalogs import PowerCalibrations
-from mlsysim.registry.hardware import Hardware
 
 __all__ = ["PowerCalibrations", "power_calibration_for"]
 
 _MEASURED = frozenset(
-    device.name
-    for device in (
-        Hardware.STM32L4R5,
-        Hardware.STM32U575,
-        Hardware.STM32H7A3,
-        Hardware.NDP120_30MHz,
-        Hardware.NDP120_98MHz,
-    )
+    {
+        "STMicroelectronics STM32L4R5",
+        "STMicroelectronics STM32U575",
+        "STMicroelectronics STM32H7A3",
+        "Syntiant NDP120 at 30.7 MHz",
+        "Syntiant NDP120 at 98.7 MHz",
+    }
 )
+"""Microcontrollers with measured energy."""
 _GENERATIONS: Mapping[Generation | None, str] = {
     "ampere": "Ampere",
     "hopper": "Hopper",

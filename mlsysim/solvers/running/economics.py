@@ -14,7 +14,7 @@ from mlsysim.core.numeric import Value, first_known
 from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile, RentalOffer
 from mlsysim.core.units import Quantity, format_number
-from mlsysim.registry.infrastructure import Infra
+from mlsysim.registry import Infra
 from mlsysim.registry.offers import usual_offer
 from mlsysim.solvers.arguments import Amount, Noun, Portion
 from mlsysim.solvers.base import Model, Solver

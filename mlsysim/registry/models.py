@@ -14,48 +14,38 @@ from typing import Any
 
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry import catalogs
-from mlsysim.registry.models import (
-    gemma,
-    language,
-    mistral,
-    moe,
-    nemotron,
-    open_models,
-    qwen,
-    recommendation,
-)
 
 __all__ = ["Models"]
 
 
 class Models(
-    language.Language,
-    moe.MoE,
-    qwen.Qwen,
-    gemma.Gemma,
-    nemotron.Nemotron,
-    mistral.Mistral,
-    open_models.OpenModels,
+    catalogs.Language,
+    catalogs.MoE,
+    catalogs.Qwen,
+    catalogs.Gemma,
+    catalogs.Nemotron,
+    catalogs.Mistral,
+    catalogs.OpenModels,
     catalogs.Megatron,
     catalogs.MPT,
     catalogs.Vision,
     catalogs.Tiny,
-    recommendation.Recommendation,
+    catalogs.Recommendation,
 ):
     """All models: `Models.Llama3_8B` and `Models.Language.Llama3_8B` are the same object."""
 
-    Language = language.Language
-    MoE = moe.MoE
-    Qwen = qwen.Qwen
-    Gemma = gemma.Gemma
-    Nemotron = nemotron.Nemotron
-    Mistral = mistral.Mistral
-    OpenModels = open_models.OpenModels
+    Language = catalogs.Language
+    MoE = catalogs.MoE
+    Qwen = catalogs.Qwen
+    Gemma = catalogs.Gemma
+    Nemotron = catalogs.Nemotron
+    Mistral = catalogs.Mistral
+    OpenModels = catalogs.OpenModels
     Megatron = catalogs.Megatron
     MPT = catalogs.MPT
     Vision = catalogs.Vision
     Tiny = catalogs.Tiny
-    Recommendation = recommendation.Recommendation
+    Recommendation = catalogs.Recommendation
 
     @staticmethod
     def from_config(
