@@ -67,12 +67,10 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_, Quantity, ureg
 from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.networks import NetworkCalibrations
 from mlsysim.registry.calibration.power import PowerCalibrations
 from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry.calibration.training import Calibrations, Frameworks, Machines
 from mlsysim.solvers import (
     DisaggregatedResult,
     DisaggregatedSolver,

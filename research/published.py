@@ -1,7 +1,7 @@
 """Write the best published training run of each model, device, format and length of sequences.
 
 ``python -m research.published`` reads `research/measurements/training.csv` and writes
-`mlsysim/registry/calibration/published.csv`, with which `advise` compares its plans. Runs of every
+`mlsysim/registry/data/published.csv`, with which `advise` compares its plans. Runs of every
 split are in it: nothing is fitted to them here.
 """
 

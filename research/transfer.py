@@ -36,10 +36,9 @@ from mlsysim.fitting.outliers import fit_without_outliers
 from mlsysim.fitting.posterior import log_times
 from mlsysim.fitting.proposals import pool_of
 from mlsysim.fitting.runs import Run, base_of, float_of, run_of, runs_of
-from mlsysim.registry.calibration.families import FAMILIES, family_of
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
+from mlsysim.registry.calibration.training import Frameworks, Machines
 from mlsysim.validation import rows as tidy
+from research.families import FAMILIES, family_of
 from research.fits.training import DATA, SWITCHED, free, load, solve
 from research.readers import training
 from research.readers.aliases import find_accelerator

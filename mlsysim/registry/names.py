@@ -7,10 +7,12 @@ from typing import Any
 
 from mlsysim.core.errors import UnknownEntryError, shown, spelled
 from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.registry.calibration.networks import NetworkCalibrations
-from mlsysim.registry.calibration.power import PowerCalibrations
-from mlsysim.registry.calibration.serving import ServingCalibrations
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry.catalogs import (
+    Calibrations,
+    NetworkCalibrations,
+    PowerCalibrations,
+    ServingCalibrations,
+)
 
 __all__ = ["entries", "row_of"]
 

@@ -32,8 +32,7 @@ from mlsysim.core.fields import priors
 from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration, Machine, Software
 from mlsysim.fitting.constants import SPREAD
-from mlsysim.registry.calibration.families import FAMILIES, family_of
-from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.training import Frameworks
 from mlsysim.registry.catalogs import Machines
 from mlsysim.registry.tables import read_toml
 from mlsysim.solvers import DistributedSolver
@@ -41,6 +40,7 @@ from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.solvers.training.work import training_work
 from research import MEASUREMENTS
+from research.families import FAMILIES, family_of
 from research.fits.files import hierarchical, write_rows
 from research.fits.stacks import Stack
 from research.readers import memory, training

@@ -15,11 +15,9 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.registry import Systems
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import machine_for
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import serving_calibration_for
-from mlsysim.registry.calibration.training import calibration_of
+from mlsysim.registry.calibration.training import Frameworks, calibration_of, machine_for
 from mlsysim.solvers import DistributedSolver, ServingSolver
 from mlsysim.validation.report import Comparison, comparison
 from research.readers import energy_runs

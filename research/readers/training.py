@@ -22,13 +22,16 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry import Systems
-from mlsysim.registry.calibration.families import family_of
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import machine_for
-from mlsysim.registry.calibration.training import calibration_for, calibration_of
+from mlsysim.registry.calibration.training import (
+    Frameworks,
+    calibration_for,
+    calibration_of,
+    machine_for,
+)
 from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.columns import LABELS
 from mlsysim.validation.report import Comparison, comparison
+from research.families import family_of
 from research.readers.aliases import accelerator_named, model_named, usual_server
 from research.rows import Row, Skip, count_of
 

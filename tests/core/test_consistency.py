@@ -24,8 +24,7 @@ from mlsysim.core.types import (
     MoETransformerModel,
     TransformerModel,
 )
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
+from mlsysim.registry.calibration.training import Frameworks, Machines
 
 MOE = Models.Qwen3_30B_A3B
 SHARES = ("efficiency", "overlap", "share", "exposed", "reserved_output", "copies_per_node")

@@ -31,9 +31,8 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import Q_
-from mlsysim.registry.calibration.frameworks import Frameworks
 from mlsysim.registry.calibration.power import PowerCalibrations
-from mlsysim.registry.calibration.training import Calibrations
+from mlsysim.registry.calibration.training import Calibrations, Frameworks
 
 SHEET = Source(title="A data sheet", url="https://example.org/sheet", locator="Table 1")
 PAPER = Source(title="A paper", locator="section 2")

@@ -15,11 +15,14 @@ import pytest
 from mlsysim import Hardware
 from mlsysim.core.errors import ConfigError
 from mlsysim.fitting.runs import float_of
-from mlsysim.registry.calibration.families import FAMILIES
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
-from mlsysim.registry.calibration.training import Calibrations, calibration_for
+from mlsysim.registry.calibration.training import (
+    Calibrations,
+    Frameworks,
+    Machines,
+    calibration_for,
+)
 from mlsysim.validation import Comparison, Report, Statistics
+from research.families import FAMILIES
 from research.rows import read_rows
 from research.validate import validate
 

@@ -10,7 +10,7 @@ import pytest
 
 import mlsysim
 from mlsysim import Calibrations, DistributedSolver, Hardware, Models, Systems, calibrate
-from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.training import Frameworks
 from research.readers import training
 from research.rows import Row, Skip, read_rows
 from research.validate import validate

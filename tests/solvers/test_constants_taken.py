@@ -19,11 +19,14 @@ from mlsysim import (
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.types import Fleet, Node
 from mlsysim.core.types.fitted import traffic_in
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
-from mlsysim.registry.calibration.training import calibration_for, calibration_of
+from mlsysim.registry.calibration.training import (
+    Frameworks,
+    Machines,
+    calibration_for,
+    calibration_of,
+)
 
 KNOWN = ("A100", "A30", "H20", "H100", "H200", "H800", "B200", "B300", "Gaudi2", "RTX_", "GTX_")
 KNOWN += ("DGX_Spark", "RX_", "Ryzen_", "Strix_Halo")

@@ -16,7 +16,7 @@ from mlsysim import (
     advise,
     sweep,
 )
-from mlsysim.registry.calibration.frameworks import Frameworks
+from mlsysim.registry.calibration.training import Frameworks
 
 JOB = {
     "model": Models.Llama3_70B,

@@ -29,8 +29,7 @@ from mlsysim.planner.training.space import (
     partial_recomputes,
     too_many,
 )
-from mlsysim.registry.calibration.frameworks import Options, options_of
-from mlsysim.registry.calibration.training import calibration_for
+from mlsysim.registry.calibration.training import Options, calibration_for, options_of
 from mlsysim.slices import Executors
 from mlsysim.solvers import DistributedSolver
 from mlsysim.sweeps import Sweep, sweep

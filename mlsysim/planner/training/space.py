@@ -17,7 +17,7 @@ from mlsysim.core.types import (
     Node,
     TransformerModel,
 )
-from mlsysim.registry.calibration.frameworks import Options
+from mlsysim.registry.calibration.training import Options
 
 __all__ = [
     "EXCHANGE",

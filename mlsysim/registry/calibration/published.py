@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
+from typing import Any
 
 from mlsysim.core.fields import Record, number, record
 from mlsysim.core.types import PRECISIONS
+from mlsysim.registry.tables import DATA
 
 __all__ = ["COLUMNS", "PATH", "PublishedRun", "best_published"]
 
-PATH = files("mlsysim.registry.calibration") / "published.csv"
+PATH = DATA / "published.csv"
 COLUMNS = (
     "model",
     "device",
@@ -56,19 +58,17 @@ class PublishedRun(Record):
 
 @cache
 def _runs() -> tuple[PublishedRun, ...]:
-    lines = PATH.read_text(encoding="utf-8").splitlines()
+    lines: Iterable[Mapping[str, Any]] = csv.DictReader(PATH.read_text("utf-8").splitlines())
     return tuple(
         PublishedRun(
-            model=row["model"],
-            device=row["device"],
-            precision=row["precision"],
-            seq_len=int(row["seq_len"]),
-            devices=int(row["devices"]),
-            tokens_per_second=float(row["tokens_per_second"]),
-            id=row["id"],
-            source=row["source"],
+            **{
+                **line,
+                "seq_len": int(line["seq_len"]),
+                "devices": int(line["devices"]),
+                "tokens_per_second": float(line["tokens_per_second"]),
+            }
         )
-        for row in csv.DictReader(lines)
+        for line in lines
     )
 
 

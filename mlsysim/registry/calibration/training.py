@@ -1,14 +1,13 @@
-"""Which calibration describes a device, and which plans were measured."""
+"""Which constants describe training on a device, what frameworks can do, and which plans ran."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mlsysim.core.types import Accelerator, Calibration, Machine, Software
 from mlsysim.core.types.calibration import UNSEEN_BAND
-from mlsysim.registry.calibration.machines import machine_for
 from mlsysim.registry.catalogs import Calibrations, Frameworks, Machines
 
 __all__ = [
@@ -16,8 +15,14 @@ __all__ = [
     "MEASURED_CHOICES",
     "MEASURED_FORMATS",
     "Calibrations",
+    "Frameworks",
+    "Machines",
+    "Options",
     "calibration_for",
     "calibration_of",
+    "machine_for",
+    "options_of",
+    "without_runs",
 ]
 
 MEASURED: Mapping[str, tuple[float, float]] = {
@@ -38,6 +43,39 @@ MEASURED_CHOICES: Mapping[str, tuple[str, ...]] = {
 """Values of named levers in the measured runs."""
 MEASURED_FORMATS = ("fp16", "bf16", "fp8", "fp4")
 """Number formats of the measured runs."""
+_DEVICES: Mapping[str, str] = {
+    "AMD Instinct MI300X": "MI300X",
+    "AMD Instinct MI325X": "MI325X",
+    "AMD Instinct MI350X": "MI355X",
+    "AMD Instinct MI355X": "MI355X",
+    "Intel Gaudi 2": "Gaudi2",
+    "Intel Gaudi 3": "Gaudi3",
+    "Google TPU v5p": "TPUv5p",
+    "Google TPU v6e (Trillium)": "TPUv6e",
+    "Google TPU7x (Ironwood)": "TPUv7x",
+    "NVIDIA H100 SXM5 96GB HBM2e": "H100_HBM2e",
+    "NVIDIA H200 SXM 141GB": "H200",
+    "NVIDIA B200 SXM 180GB (power limited)": "B200_Limited",
+    "NVIDIA B300 SXM 270GB": "B300",
+    "NVIDIA GB300 279GB (one GPU)": "B300",
+}
+_GENERATIONS: Mapping[str | None, str] = {
+    "ampere": "A100",
+    "hopper": "H100",
+    "blackwell": "B200",
+}
+
+
+def machine_for(generation: str | None, name: str) -> Machine:
+    """Return the constants of a device by its name, or otherwise of its generation."""
+    key = _DEVICES.get(name) or _GENERATIONS.get(generation, "Uncalibrated")
+    row: Machine = getattr(Machines, key)
+    return row
+
+
+def without_runs(machine: Machine) -> bool:
+    """Return whether no run of a machine was measured."""
+    return machine in (Machines.Uncalibrated, Machines.Gaudi2, Machines.Gaudi3)
 
 
 def calibration_for(accelerator: Accelerator) -> Calibration:
@@ -86,3 +124,46 @@ def _new(machine: Machine, software: Software) -> Calibration:
         unseen_band_low=low,
         unseen_band_high=high,
     )
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a framework can switch on, among which a search chooses."""
+
+    schedules: tuple[str, ...] = ("1f1b", "gpipe")
+    exchange_overlap: float | None = None
+    """Share of the exchanges with experts that overlaps with other microbatches; `None` if the
+    framework's constants already include it, or it has no such overlap."""
+    sends_by_node: bool = False
+    """Whether tokens can be sent to each node once, if that is not the default."""
+    dispatch_precision: str | None = None
+    """Narrowest format of tokens on the way to experts; `None` if only the stream's."""
+    recomputes: tuple[str, ...] = ()
+    """Modules that can be recomputed without the whole layer."""
+
+
+_MODULES = ("norms", "swiglu", "mla_up")
+
+
+@functools.cache
+def _options() -> Mapping[str, Options]:
+    """Return the options of frameworks by release."""
+    return {
+        # docs.nvidia.com/megatron-core/developer-guide/0.16.0/user-guide/features/moe.html: the
+        # flex dispatcher (0.12), recompute-modules (0.13), and
+        # overlap-moe-expert-parallel-comm (0.14).
+        Frameworks.Megatron_Core.release: Options(
+            exchange_overlap=Frameworks.Megatron_Core_Graphs.exchange_overlap,
+            sends_by_node=True,
+            recomputes=_MODULES,
+        ),
+        Frameworks.Megatron_Core_Graphs.release: Options(recomputes=_MODULES),
+        Frameworks.HAI_LLM.release: Options(
+            schedules=("1f1b", "dualpipe"), dispatch_precision="fp8", recomputes=_MODULES
+        ),
+    }
+
+
+def options_of(software: Software) -> Options:
+    """Return what a framework can switch on; only common schedules if that is not known."""
+    return _options().get(software.release, Options())

@@ -8,11 +8,13 @@ from typing import Any
 from mlsysim.core.numeric import Value
 from mlsysim.core.types import Calibration
 from mlsysim.core.units import dress, format_number
-from mlsysim.registry.calibration.machines import Machines, machine_for, without_runs
 from mlsysim.registry.calibration.training import (
     MEASURED,
     MEASURED_CHOICES,
     MEASURED_FORMATS,
+    Machines,
+    machine_for,
+    without_runs,
 )
 from mlsysim.solvers.device import memory_account
 from mlsysim.solvers.training.inputs import TrainingInputs

@@ -27,8 +27,8 @@ from mlsysim import (
 )
 from mlsysim.core.units import format_number
 from mlsysim.planner.training.space import LEVERS
-from mlsysim.registry.calibration.frameworks import Frameworks, options_of
 from mlsysim.registry.calibration.published import PublishedRun, best_published
+from mlsysim.registry.calibration.training import Frameworks, options_of
 
 CLUSTER = Systems.Clusters.Research_256
 SMALL = replace(CLUSTER, name="two nodes", count=2)

@@ -17,9 +17,7 @@ import pytest
 from mlsysim import Fleet, Hardware, Models, Source, Systems, TransformerModel, advise
 from mlsysim.core.types import Node
 from mlsysim.planner.training.space import LEVERS
-from mlsysim.registry.calibration.frameworks import Frameworks
-from mlsysim.registry.calibration.machines import Machines
-from mlsysim.registry.calibration.training import calibration_of
+from mlsysim.registry.calibration.training import Frameworks, Machines, calibration_of
 from research.readers.training import arguments
 from research.rows import Row, read_rows
 

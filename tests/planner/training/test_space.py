@@ -31,7 +31,7 @@ from mlsysim.planner.training.space import (
     layouts,
     partial_recomputes,
 )
-from mlsysim.registry.calibration.frameworks import Frameworks, Options, options_of
+from mlsysim.registry.calibration.training import Frameworks, Options, options_of
 from mlsysim.solvers.signatures import fields_of
 from mlsysim.solvers.training.inputs import TrainingArguments
 
