@@ -11,7 +11,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import si_number
 from mlsysim.core.types import Accelerator, Fleet
 from mlsysim.core.units import Q_, format_number, si_factor
-from mlsysim.registry.offers import on_demand_offers, usual_offer
+from mlsysim.registry.operations import on_demand_offers, usual_offer
 from mlsysim.solvers import EconomicsSolver
 
 __all__ = ["Price", "price_of", "price_words", "prices_of"]

@@ -4,8 +4,9 @@ These are the defaults of the solvers for sustainability, economics and reliabil
 """
 
 from mlsysim.core.fields import number, quantity, record
-from mlsysim.core.types import Accelerator, Entry, Node, cite
+from mlsysim.core.types import Accelerator, Entry, Node, RentalOffer, cite
 from mlsysim.core.units import Q_, Quantity
+from mlsysim.registry.catalogs import Offers
 
 __all__ = [
     "CHAT_LENGTHS",
@@ -24,7 +25,9 @@ __all__ = [
     "PowerDraw",
     "Recovery",
     "embodied_carbon_for",
+    "on_demand_offers",
     "power_draw_for",
+    "usual_offer",
 ]
 
 
@@ -233,3 +236,21 @@ def embodied_carbon_for(node: Node) -> EmbodiedCarbon:
     if node.accelerator.generation != "blackwell":
         return EMBODIED_CARBON
     return EMBODIED_BLACKWELL if node.devices_per_host is None else EMBODIED_TRAY
+
+
+def on_demand_offers(accelerator: Accelerator) -> list[RentalOffer]:
+    """Return a device's on-demand offers, the cheapest first."""
+    offers = [
+        row
+        for row in Offers
+        if isinstance(row, RentalOffer)
+        and row.commitment == "on demand"
+        and row.accelerator.name == accelerator.name
+    ]
+    return sorted(offers, key=lambda row: row.si("price"))
+
+
+def usual_offer(accelerator: Accelerator) -> RentalOffer | None:
+    """Return the (lower) median of a device's on-demand offers; `None` if there are none."""
+    offers = on_demand_offers(accelerator)
+    return offers[(len(offers) - 1) // 2] if offers else None

@@ -8,7 +8,7 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.types import COMMITMENTS, DeploymentTier, Fleet, NetworkFabric
 from mlsysim.registry import Systems
 from mlsysim.registry.hardware import Hardware
-from mlsysim.registry.offers import usual_offer
+from mlsysim.registry.operations import usual_offer
 
 ROWS = dict(Systems.items())
 SOURCED = [name for name, row in ROWS.items() if not isinstance(row, Fleet)]

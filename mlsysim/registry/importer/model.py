@@ -26,12 +26,16 @@ from mlsysim.core.types import (
 )
 from mlsysim.core.units import Q_
 from mlsysim.registry.importer.formats import read_formats
-from mlsysim.registry.importer.keys import LIBRARY, Keys, defaults_of
-from mlsysim.registry.importer.layers import Part, parts
+from mlsysim.registry.importer.keys import (
+    LIBRARY,
+    REWRITTEN,
+    Keys,
+    defaults_of,
+    kind_without_name,
+)
+from mlsysim.registry.importer.layers import Part, parts, tower_of
 from mlsysim.registry.importer.readers import READERS, REFUSED, Reader
-from mlsysim.registry.importer.rewritten import REWRITTEN, kind_without_name
 from mlsysim.registry.importer.rules import stated_experts
-from mlsysim.registry.importer.towers import tower_of
 from mlsysim.registry.tables import read_toml
 
 __all__ = ["model_of"]

@@ -15,7 +15,7 @@ from mlsysim.core.result import InUnit, Result
 from mlsysim.core.types import Datacenter, Fleet, GridProfile, RentalOffer
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry import Infra
-from mlsysim.registry.offers import usual_offer
+from mlsysim.registry.operations import usual_offer
 from mlsysim.solvers.arguments import Amount, Noun, Portion
 from mlsysim.solvers.base import Model, Solver
 from mlsysim.solvers.running.facility import RunningInputs, as_datacenter, check_power, energy_of

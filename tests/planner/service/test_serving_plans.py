@@ -37,8 +37,7 @@ from mlsysim.planner.sensitivities.questions import question_of
 from mlsysim.planner.service.engines import LEVERS, log_errors_of
 from mlsysim.planner.service.limits import physical_times
 from mlsysim.planner.service.serving_plans import SLO, percent
-from mlsysim.registry.offers import on_demand_offers, usual_offer
-from mlsysim.registry.operations import CHAT_LENGTHS
+from mlsysim.registry.operations import CHAT_LENGTHS, on_demand_offers, usual_offer
 from mlsysim.solvers.traffic.bands import LAW, LOADS
 from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Trace
