@@ -89,6 +89,8 @@ def test_every_kind_with_a_class_is_compared():
         # Without the embedding table, which its paper leaves out.
         ("deepseek-ai/DeepSeek-OCR", 570e6 + 129_280 * 1_280, 0.01),
         ("LiquidAI/LFM2-8B-A1B", 1.5e9, 0.04),
+        # Without the table of the input.
+        ("moonshotai/Kimi-K3", 104e9 + 163_840 * 7_168, 0.005),
     ],
 )
 def test_active_parameters_are_the_published_ones(name, active, near):

@@ -14,14 +14,18 @@ from mlsysim import (
     Calibration,
     ConfigError,
     Frameworks,
+    Hardware,
+    Infra,
     Machines,
+    Models,
     NetworkFabric,
     ServingCalibration,
     ServingCalibrations,
+    Systems,
     UnknownEntryError,
 )
 from mlsysim.core.fields import priors
-from mlsysim.core.types import FixedShapeModel, TransformerModel, cite
+from mlsysim.core.types import Entry, FixedShapeModel, TransformerModel, cite
 from mlsysim.registry import tables
 from mlsysim.registry.tables import Sections, constants, record_of, table
 from research.fits.files import DATA, toml_text, with_bands
@@ -65,6 +69,27 @@ def test_fitted_constants_of_engines_are_within_their_limits(row):
         value = getattr(row, name)
         if row.source_of(name).title.startswith("Fitted"):
             assert prior.low <= getattr(value, "magnitude", value) <= prior.high
+
+
+@pytest.mark.parametrize("catalog", [Hardware, Models, Systems, Infra])
+def test_rows_have_names_of_their_own_and_are_the_rows_of_their_tiers(catalog):
+    assert len({row.name for row in catalog}) == len(catalog)
+    assert sum(len(tier) for tier in catalog.tiers().values()) == len(catalog)
+    for tier, rows in catalog.tiers().items():
+        for name, row in rows.items():
+            assert getattr(catalog, name) is getattr(getattr(catalog, tier), name) is row
+
+
+@pytest.mark.parametrize("catalog", [Models, Systems, Infra])
+def test_every_row_is_sourced_or_an_estimate(catalog):
+    for row in catalog:
+        if not isinstance(row, Entry) or row.estimated == set(row._si):
+            continue
+        assert row.source.url.startswith("https://")
+        assert row.source.checked
+        for field, source in row.field_sources.items():
+            counted = source.title.startswith("Counted")
+            assert source.url.startswith("https://") or counted or row.is_estimated(field)
 
 
 FILE = {

@@ -49,17 +49,6 @@ def valued_fields(row: Accelerator) -> list[str]:
     return found + [name for name in OPTIONAL if getattr(row, name) is not None]
 
 
-def test_short_and_tiered_names_are_the_same_row():
-    for tier, devices in Hardware.tiers().items():
-        for key, row in devices.items():
-            assert getattr(Hardware, key) is getattr(getattr(Hardware, tier), key) is row
-    assert sum(len(devices) for devices in Hardware.tiers().values()) == len(ROWS)
-
-
-def test_names_are_unique():
-    assert len({row.name for row in ROWS.values()}) == len(ROWS)
-
-
 @each_row()
 def test_every_number_is_sourced_or_marked_as_estimated(key, row):
     for path in valued_fields(row):

@@ -211,15 +211,6 @@ RECOUNTED = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_every_row_is_sourced_and_positive(name):
-    row = ROWS[name]
-    assert row.source.title
-    assert row.source.url.startswith("https://")
-    assert row.source.checked
-    assert row.si("parameters") > 0
-
-
 def test_each_configuration_has_one_row():
     read = [ROWS[name].source.title.removesuffix(", config.json") for name in IMPORTED]
     assert sorted(read) == sorted(configurations())
@@ -246,12 +237,6 @@ def test_an_argument_chooses_the_format_of_imported_weights(name):
     formats = ROWS[name].formats
     parts = ("attention", "feed_forward", "experts", "embeddings")
     assert formats is None or not any(getattr(formats, part) for part in parts)
-
-
-def test_names_are_unique_and_tiers_share_the_rows():
-    assert len({row.name for row in Models}) == len(ROWS) >= 15
-    assert Models.Language.Llama3_70B is Models.Llama3_70B
-    assert sum(len(tier) for tier in Models.tiers().values()) == len(ROWS)
 
 
 def test_the_sizes_of_gpt4_alone_are_estimated():

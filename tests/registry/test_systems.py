@@ -5,34 +5,13 @@ import dataclasses
 import pytest
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError
-from mlsysim.core.types import COMMITMENTS, DeploymentTier, Fleet, NetworkFabric
+from mlsysim.core.types import COMMITMENTS, NetworkFabric
 from mlsysim.registry import Systems
 from mlsysim.registry.hardware import Hardware
 from mlsysim.registry.operations import usual_offer
 
 ROWS = dict(Systems.items())
-SOURCED = [name for name, row in ROWS.items() if not isinstance(row, Fleet)]
 PORTS = [name for name, row in ROWS.items() if isinstance(row, NetworkFabric)]
-
-
-@pytest.mark.parametrize("name", SOURCED)
-def test_every_row_is_sourced_or_marked_as_a_guess(name):
-    row = ROWS[name]
-    for source in (row.source, *row.field_sources.values()):
-        assert source.title
-        assert source.url.startswith("https://") or isinstance(row, DeploymentTier)
-    if isinstance(row, DeploymentTier):
-        assert row.estimated == {"memory", "power", "latency"}
-
-
-def test_names_are_unique():
-    assert len({row.name for row in Systems}) == len(ROWS)
-
-
-def test_short_and_long_names_are_the_same_rows():
-    assert Systems.Fabrics.InfiniBand_NDR is Systems.InfiniBand_NDR
-    assert Systems.Clusters.Research_256 is Systems.Research_256
-    assert Systems.Nodes.DGX_H100 is Systems.DGX_H100
 
 
 @pytest.mark.parametrize(
