@@ -16,7 +16,6 @@ from mlsysim.core.types.fitted import (
     ProductCalibration,
 )
 from mlsysim.core.types.hardware import GENERATIONS, Accelerator, Compute, Generation, Memory
-from mlsysim.core.types.infrastructure import Datacenter, GridProfile, Rack
 from mlsysim.core.types.layers import Experts, FeedForward, Layers
 from mlsysim.core.types.options import (
     ATTENTION,
@@ -44,10 +43,13 @@ from mlsysim.core.types.source import Entry, Source, cite
 from mlsysim.core.types.system import (
     COMMITMENTS,
     Commitment,
+    Datacenter,
     DeploymentTier,
     Fleet,
+    GridProfile,
     NetworkFabric,
     Node,
+    Rack,
     RentalOffer,
 )
 from mlsysim.core.types.workload import (

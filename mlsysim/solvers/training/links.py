@@ -179,8 +179,8 @@ def context_memory(i: TrainingInputs, w: Work, a: AttentionKind) -> Value:
     state after its own tokens, whatever their number.
     """
     return a.passed_bytes(
-        w.own_tokens * i.swap_size,
-        w.own_sequences * i.cp_size,
+        w.device_tokens * i.swap_size,
+        w.device_sequences * i.cp_size,
         i.tp_size * i.swap_size,
         i.precision.training_bytes,
     )
@@ -205,7 +205,7 @@ def _context_times(
 
     # Heads are swapped before attention and back after it, in each pass.
     size = f.head_swap_size(
-        w.own_tokens, a.width, *a.swapped_keys, i.tp_size, swap, i.precision.training_bytes
+        w.device_tokens, a.width, *a.swapped_keys, i.tp_size, swap, i.precision.training_bytes
     )
     swapped = (2 + matrix_share) * _Group(links, swap, i.tp_size).swap_time(size)
     return round_trip(zero_like(attention)) + swapped, round_trip(covering) + swapped

@@ -100,13 +100,13 @@ def training_memory(i: TrainingInputs, w: Work) -> DeviceMemory:
     )
     one_way = is_zero(i.schedule.bidirectional)
     mirrored = i.schedule.bidirectional > 0
-    images = i.images * w.own_sequences
+    images = i.images * w.device_sequences
 
     def held(stage: _Stage) -> DeviceMemory:
         return _held(i, w, table, layers, stage)
 
     def between(index: Value, counts: list[Value]) -> DeviceMemory:
-        return held(_Stage(index, counts, 0, 0, zero_like(tower), zero_like(w.own_sequences)))
+        return held(_Stage(index, counts, 0, 0, zero_like(tower), zero_like(w.device_sequences)))
 
     def device(stage: DeviceMemory, image: Callable[[], DeviceMemory]) -> DeviceMemory:
         """Return what a device has: a stage, and its mirror image as well in DualPipe."""
@@ -189,7 +189,7 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
             narrow, copies, recompute.norm_share, recompute.latent_share
         )
     selected = _activations(i, w, group, kept_width, recompute.kept_scores) - f.recomputed_memory(
-        w.own_tokens,
+        w.device_tokens,
         width,
         narrow * (recompute.norm_share if group.blocks == 2 else recompute.norm_share / 2),
         dropped,
@@ -199,7 +199,7 @@ def _layer(i: TrainingInputs, w: Work, group: LayerGroup) -> _Layer:
     )
     kept = where(recompute.matrix_share > 0, input_only, selected)
     whole = _activations(i, w, group, kept_width, 1)
-    gradients = i.precision.training_bytes * w.own_tokens * (gradient_width / i.tp_size + width)
+    gradients = i.precision.training_bytes * w.device_tokens * (gradient_width / i.tp_size + width)
     # Keys and values of other devices, and their gradients
     visiting = [
         f.visiting_memory(context_memory(i, w, a), i.cp_size / i.swap_size, i.cp_kind.gathers)
@@ -227,7 +227,7 @@ def _activations(
         attention_width = attention_width + a.kept_width(_narrow(i), i.tp_size / w.sequence_shards)
         copied = copied + f.copied_context_width(a.width, i.swap_size)
     return f.activation_memory_per_layer(
-        w.own_tokens,
+        w.device_tokens,
         i.seq_len,
         # A layer with only one block has half of the norms and residuals.
         i.model.hidden_dim if group.blocks == 2 else i.model.hidden_dim / 2,
@@ -336,7 +336,7 @@ def _working(
     whole_weights = where(i.reshard_after_forward > 0, 0, 1)
     gathered = sharded * (1 - whole_weights)
     logits = stage.output_tables * f.head_working_memory(
-        w.own_tokens,
+        w.device_tokens,
         i.model.hidden_dim,
         i.model.vocab_size,
         i.tp_size,

@@ -56,7 +56,7 @@ def operator_step(i: TrainingInputs) -> dict[str, Any]:
     d, w, count = _device(i), training_work(i), i.microbatch_count
 
     layer = _layer(i, d, w, links)
-    ends = _ends(i, d, layer.gathered, w.own_tokens, w.own_sequences)
+    ends = _ends(i, d, layer.gathered, w.device_tokens, w.device_sequences)
     stage = _busiest_stage(i, w, layer.gathered, ends)
     passes = count * stage.time
     bubble = _bubble(i, layer, ends, stage)
@@ -203,7 +203,7 @@ class _Layer:
 def _layer(i: TrainingInputs, d: Device, w: Work, links: DeviceLinks) -> _Layer:
     """Return a mean layer on one microbatch."""
     s, matrix_share = i.calibration.software, i.recompute.matrix_share
-    compute = _computed(i, d, w, w.own_tokens, w.own_sequences)
+    compute = _computed(i, d, w, w.device_tokens, w.device_sequences)
     tensor_time = all_reduces(i, w) * (
         tensor_all_reduce_time(i, w, links) + when(i.tp_size > 1, s.collective_overhead)
     )

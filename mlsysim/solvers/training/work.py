@@ -117,9 +117,9 @@ class Work:
     dp_size: Value
     sequences: Value
     """Sequences of a microbatch."""
-    own_sequences: Value
+    device_sequences: Value
     """Sequences of a microbatch on one device, if sequences are shared."""
-    own_tokens: Value
+    device_tokens: Value
     """Tokens of a microbatch on one device."""
     tokens: Value
     """Tokens of the whole step."""
@@ -151,7 +151,7 @@ def training_work(i: TrainingInputs) -> Work:
     model, layout = i.model, stage_layout(i)
     dp_size = f.data_parallel_size(i.devices, i.tp_size, i.pp_size, i.cp_size)
     sequences = f.microbatch_size(i.batch_size, dp_size, i.microbatch_count)
-    own_sequences = sequences / i.cp_size
+    device_sequences = sequences / i.cp_size
     imbalance = i.pp_size * layout.longest / model.layers
     copies = 1 + i.schedule.bidirectional  # a stage and its mirror image
     tokens = i.batch_size * i.seq_len
@@ -165,8 +165,8 @@ def training_work(i: TrainingInputs) -> Work:
     ) -> Part:
         held = copies * imbalance * parameters / (i.pp_size * group)
         # Adapters are distributed in the same way as their matrices.
-        own_adapters = copies * imbalance * adapters / i.pp_size / group
-        return Part(group, replicas, shards, held, (1 - i.frozen) * held + own_adapters)
+        device_adapters = copies * imbalance * adapters / i.pp_size / group
+        return Part(group, replicas, shards, held, (1 - i.frozen) * held + device_adapters)
 
     experts, some = expert_parameters(model), model.routed_layers > 0
     expert_group = f.expert_group_size(i.tp_size, i.ep_size)
@@ -176,8 +176,8 @@ def training_work(i: TrainingInputs) -> Work:
     return Work(
         dp_size=dp_size,
         sequences=sequences,
-        own_sequences=own_sequences,
-        own_tokens=own_sequences * i.seq_len,
+        device_sequences=device_sequences,
+        device_tokens=device_sequences * i.seq_len,
         tokens=tokens,
         layout=layout,
         imbalance=imbalance,
@@ -185,7 +185,7 @@ def training_work(i: TrainingInputs) -> Work:
         flops=flops,
         device_flops=imbalance * (flops.hardware + overload) / i.devices,
         hidden_state=f.hidden_state_size(
-            i.seq_len, own_sequences, model.hidden_dim, i.precision.training_bytes
+            i.seq_len, device_sequences, model.hidden_dim, i.precision.training_bytes
         ),
         sequence_shards=where(i.sequence_parallel > 0, i.tp_size, 1),
         common=part(
