@@ -520,3 +520,20 @@ def test_a_model_that_fails_leaves_no_profiler_behind(answers, monkeypatch):
 def test_the_repr_of_a_step_does_not_repeat_the_steps_before_it():
     derivation = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100).explain()
     assert max(len(repr(step)) for step in derivation.steps) < 10_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model": Models.Llama3_8B, "hardware": Hardware.H100},
+        {"model": Models.Mixtral_8x7B, "hardware": Systems.Nodes.DGX_H100, "tp_size": 8},
+    ],
+    ids=lambda given: given["model"].name,
+)
+def test_expressions_of_serving_name_quantities(given):
+    """Names of local variables reach the reader, so that they are nouns."""
+    result = ServingSolver.solve(**given, batch_size=64)
+    lines = [line.strip() for line in str(result.explain("itl", "ttft", depth=99)).splitlines()]
+    names = {name for line in lines if line.startswith("= ") for name in re.findall(r"\w+", line)}
+    assert {"decode", "repeated_prefills"} <= names
+    assert not names & {"again", "aside", "found", "kept", "once", "own", "told", "words"}

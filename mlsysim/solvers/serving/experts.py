@@ -23,11 +23,13 @@ def expert_work(i: ServingInputs, d: Device, block: Experts, tokens: Value) -> R
     filled = rows / (rows + visited * c.expert_tile / 2)
     if not is_zero(c.expert_padding):
         filled = where(c.expert_padding > 0, 1, filled)
-    own = where(groups > 1, i.expert_imbalance, 1) * rows / groups
+    busiest_rows = where(groups > 1, i.expert_imbalance, 1) * rows / groups
     alone, mean = is_zero(c.expert_waiting), visited / groups
     busiest = mean if alone else f.busiest_visited(held, visited, groups)
     return Routed(
-        rows=own if is_zero(c.expert_padding) else own + _zero_rows(i, block, tokens),
+        rows=busiest_rows
+        if is_zero(c.expert_padding)
+        else busiest_rows + _zero_rows(i, block, tokens),
         matrices=mean if alone else where(c.expert_waiting > 0, busiest, mean),
         mean_matrices=None if alone else mean,
         shards=i.stage_devices / groups,

@@ -169,7 +169,9 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
         saved - maximum(prefills - prefill_wait, zero_like(saved)), zero_like(saved)
     )
     # What is read again delays all decodes, as prompts do.
-    again = where(i.output_len > 1, prefills * batch.charged / fresh, zero_like(prefill))
+    repeated_prefills = where(
+        i.output_len > 1, prefills * batch.charged / fresh, zero_like(prefill)
+    )
 
     # Requests wait for whole steps, which yield several tokens each with drafts.
     steps = c.admission_steps + f.gathering_steps(c.poll_steps, c.hold_steps, running, i.output_len)
@@ -182,12 +184,12 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
         - (saved - saved_at_first) / (maximum(decodes, 1) + waited),
         zero_like(prefill),
     )
-    itl = decode + interference + again / maximum(decodes, 1)
+    itl = decode + interference + repeated_prefills / maximum(decodes, 1)
 
     # The rest of a request's time is outside decode steps. The last stage processes a prompt after
     # all others.
     filling = (1 - 1 / i.pp_size) * alone.time
-    outside = admission + prefills + again - saved + filling + c.request_overhead
+    outside = admission + prefills + repeated_prefills - saved + filling + c.request_overhead
     loading = zero_like(outside)
     if not (is_zero(i.loaded_share) and is_zero(i.adapter_rank)):
         # A link loads one prompt at a time: no faster than all prompts of its rank, one by one.

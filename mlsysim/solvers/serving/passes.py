@@ -77,10 +77,10 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     """Return the prefill of several prompts together, on all ranks."""
     c, layers = i.calibration, i.model.layers
     new = new_tokens(i)
-    own = maximum(1, prompts / i.attention_dp)
+    rank_prompts = maximum(1, prompts / i.attention_dp)
     # Prompts longer than the token budget take several passes.
-    chunks = maximum(1, own * new / pass_budget(i))
-    tokens, every = own * new / chunks, maximum(prompts, 1) * new / chunks
+    chunks = maximum(1, rank_prompts * new / pass_budget(i))
+    tokens, every = rank_prompts * new / chunks, maximum(prompts, 1) * new / chunks
     if not is_zero(c.padded_ranks):
         every = where(c.padded_ranks > 0, tokens * i.attention_dp, every)
     # Tokens after a cached prefix attend to it, and on average to half of the new tokens.
@@ -89,8 +89,8 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     if not is_zero(i.overlap_batches):
         chunks, tokens, every = parts * chunks, tokens / parts, every / parts
     layer = _layer(i, d, tokens, every, context)
-    logits = head(d, i.model, own, i.tp_size)
-    adapters = adapter_work(i, d, tokens, own)
+    logits = head(d, i.model, rank_prompts, i.tp_size)
+    adapters = adapter_work(i, d, tokens, rank_prompts)
     fixed = _fixed(i, c.prompt_overhead, c.prompt_parts)
     computation = layer.products.time + layer.attention + layer.elementwise + adapters.time
     layer_time = computation + communication(i, tokens, every) + fixed
@@ -103,7 +103,7 @@ def prefill_pass(i: ServingInputs, d: Device, prompts: Value) -> Pass:
     moved = chunks * layers * moved + logits.traffic
     time = chunks * layers * layer_time + logits.time + stage_hops(i, tokens)
     if tower := tower_of(i):
-        vision = tower_pass(d, tower, own * i.images, i.tp_size)
+        vision = tower_pass(d, tower, rank_prompts * i.images, i.tp_size)
         time, moved = time + vision.time, moved + vision.traffic
     return Pass(
         time=time,
@@ -121,12 +121,12 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
     Ranks decode different sequences, and stages work on different groups of them at a time. With
     drafts, a pass verifies several tokens of each sequence and yields `accepted` of them.
     """
-    own = maximum(1, sequences / i.copies)
+    rank_sequences = maximum(1, sequences / i.copies)
     every = maximum(1, sequences / i.pp_size) * i.step_tokens
     if is_zero(i.overlap_batches):
-        return _decode(i, d, own, every, context, 1)
-    parts = batch_parts(i, own)
-    part = _decode(i, d, own / parts, every / parts, context, parts)
+        return _decode(i, d, rank_sequences, every, context, 1)
+    parts = batch_parts(i, rank_sequences)
+    part = _decode(i, d, rank_sequences / parts, every / parts, context, parts)
     # A prompt of one token joins only one of the parts.
     joined = minimum(parts, new_tokens(i))
     return Pass(
@@ -140,20 +140,20 @@ def decode_pass(i: ServingInputs, d: Device, sequences: Value, context: Value) -
 
 
 def _decode(
-    i: ServingInputs, d: Device, own: Value, every: Value, context: Value, parts: Value
+    i: ServingInputs, d: Device, rank_sequences: Value, every: Value, context: Value, parts: Value
 ) -> Pass:
     """Return the decode pass of one of several parts of a batch.
 
-    A rank has `own` sequences of the part, and all ranks of a stage have `every` token.
+    A rank has `rank_sequences` of the part, and all ranks of a stage have `every` token.
     """
     c, model, layers = i.calibration, i.model, i.model.layers
-    tokens = own * i.step_tokens
+    tokens = rank_sequences * i.step_tokens
     layer = _layer(i, d, tokens, every, context, decode=True)
     logits = head(d, model, tokens, i.tp_size)
     cache_bandwidth = c.kv_efficiency * i.device.memory.bandwidth
 
     def reading(a: AttentionKind) -> Value:
-        return f.memory_time(cache_read(i, a, own, context), cache_bandwidth)
+        return f.memory_time(cache_read(i, a, rank_sequences, context), cache_bandwidth)
 
     def attending(a: AttentionKind) -> Value:
         arithmetic = attention_time(d, model, a, tokens, context, 1, i.tp_size, decode=True)
@@ -162,22 +162,22 @@ def _decode(
     cache = mean_over_attention(model, reading)
     fixed = _fixed(i, c.layer_overhead)
     attention = mean_over_attention(model, attending)
-    exchanged = communication(i, tokens, every) + context_exchange(i, tokens)
-    layer_time = layer.products.time + attention + layer.elementwise + exchanged + fixed
-    adapters = adapter_work(i, d, tokens, own)
+    exchange_time = communication(i, tokens, every) + context_exchange(i, tokens)
+    layer_time = layer.products.time + attention + layer.elementwise + exchange_time + fixed
+    adapters = adapter_work(i, d, tokens, rank_sequences)
     if not is_zero(i.overlap_batches):
         computation = layer.products.time + attention + layer.elementwise + adapters.time + fixed
         layer_time = layer_time - hidden_exchange(i, d, tokens, every, parts, computation)
     # A draft costs a layer and the output projection, for one token of each sequence at a time.
     drafts = i.draft_tokens * (layer_time + logits.time)
-    on_device = layers * (layer_time + adapters.time) + logits.time + drafts
+    device_time = layers * (layer_time + adapters.time) + logits.time + drafts
     moved = layer.products.traffic + d.memory * (layer.elementwise + adapters.streamed)
     moved = layers * moved + logits.traffic
     arithmetic = layer.products.compute + layer.attention
     waiting = maximum(zero_like(layer.products.time), layer.products.time - layer.products.compute)
-    host = c.sequence_overhead + i.draft_tokens * c.draft_overhead
+    host_time = c.sequence_overhead + i.draft_tokens * c.draft_overhead
     return Pass(
-        time=on_device + stage_hops(i, tokens) + own * i.pp_size * host,
+        time=device_time + stage_hops(i, tokens) + rank_sequences * i.pp_size * host_time,
         traffic=moved + layers * cache_bandwidth * cache,
         bottleneck=where(arithmetic >= layer.products.memory + cache, "compute", "memory"),
         shared=layers * (waiting + fixed),
