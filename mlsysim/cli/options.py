@@ -380,7 +380,7 @@ def _described(kind: Argument) -> tuple[str, str]:
     match kind:
         case Noun():
             types = " or ".join(item.__name__ for item in kind.kinds)
-            return "NAME", f"{types} of the zoo, such as {_example(kind)}{_other_forms(kind)}"
+            return "NAME", f"{types} of the catalog, such as {_example(kind)}{_other_forms(kind)}"
         case Amount():
             number = f'a number with a unit, such as "5 {kind.unit}"'
             number += f", or in {kind.unit}" if kind.plain else ""

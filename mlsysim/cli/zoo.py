@@ -1,4 +1,4 @@
-"""The zoo on the command line: catalogs as tables, one row with its sources."""
+"""Catalogs on the command line: tables of rows, one row with its sources."""
 
 from __future__ import annotations
 

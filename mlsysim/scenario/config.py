@@ -326,7 +326,7 @@ def _row(kinds: tuple[type, ...], label: str, value: Any) -> Any:
 
 
 def _hardware(label: str, kind: type) -> Schema:
-    """Return the schema of a row of the zoo, the path of its file, or a part of a server."""
+    """Return the schema of a row of the catalog, the path of its file, or a part of a server."""
     patterns = {Accelerator: [FILE], Node: [FILE, PART]}.get(kind, [])
     texts = [{"type": "string", "pattern": f"{pattern.pattern}$"} for pattern in patterns]
     return {"anyOf": [_names(kind), *texts], "reads": partial(_row, (kind,), label)}

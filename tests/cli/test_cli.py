@@ -375,3 +375,10 @@ def test_errors_write_quantities_as_the_shell_takes_them(words, quantity):
     assert done.exit_code == 2
     assert quantity in done.stderr
     assert "Q_" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["solve serving", "advise", "serve-plan"])
+def test_help_calls_the_registry_a_catalog(command):
+    text = printed(*command.split(), "--help")
+    assert "catalog" in text
+    assert "zoo" not in text

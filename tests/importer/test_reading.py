@@ -436,6 +436,12 @@ def test_experts_of_a_kind_that_is_not_known():
         assert plain - model.si("parameters") == 3 * 512 * width * dense + routers
 
 
+def test_a_refused_file_that_was_read_by_hand_names_its_row():
+    assert "Models.MiniMax_M3" in REFUSED["minimax_m3"]
+    assert Models.MiniMax_M3.is_estimated("stack"), "what its keys mean is not published"
+    assert refusal({"model_type": "minimax_m3"}).argument == "model_type"
+
+
 @pytest.mark.parametrize("kind", REFUSED)
 def test_kinds_that_cannot_be_expressed(kind):
     assert refusal({**SMALL, "model_type": kind}).argument == "model_type"
