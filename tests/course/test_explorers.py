@@ -289,6 +289,28 @@ def test_a_model_that_needs_several_gpus():
     assert "8 x NVIDIA B200" in explorer("import").view(asked)["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "formats", "unused"),
+    [
+        ("Qwen/Qwen3-8B", {}, "", []),
+        ("Qwen/Qwen3-8B", {"quantization_config": {"quant_method": "fp8"}}, "(fp8)", ["weights"]),
+        ("openai/gpt-oss-120b", {}, "(mxfp4)", []),
+        ("deepseek-ai/DeepSeek-V3.2", {}, "(fp8)", ["weights"]),
+    ],
+)
+def test_a_quantized_file_keeps_its_formats_and_says_so(name, more, formats, unused):
+    config = configurations()[name]["config"] | more
+    shown = [
+        explorer("import").view({"config": json.dumps(config), "weights": width})
+        for width in ("bf16", "int4")
+    ]
+    assert [one["unused"] for one in shown] == [unused, unused]
+    wide, narrow = (one["readings"][1]["text"] for one in shown)
+    assert (wide == narrow) == bool(unused)
+    assert formats in shown[0]["sentence"]
+    assert ("its own formats" in shown[0]["sentence"]) == bool(formats)
+
+
 def test_defaults_of_a_pasted_file_are_named():
     config = {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}
     assert "vocab_size" in explorer("import").view({"config": json.dumps(config)})["sentence"]

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from mlsysim import Hardware, ServingSolver
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import FixedShapeModel, MoETransformerModel, TransformerModel
 from mlsysim.registry.importer.published import configurations
@@ -439,3 +440,24 @@ def test_a_training_length_beyond_the_context_is_refused():
         replace(Models.Llama2_7B, seq_len=8_192)
     assert caught.value.argument == "seq_len"
     assert replace(Models.Llama2_7B, seq_len=8_192, context=8_192).positions == 8_192
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [("GPT_OSS_120B", "mxfp4"), ("DeepSeek_V3_2", "fp8"), ("Kimi_K2_5", "int4")],
+)
+def test_a_row_says_in_which_format_its_weights_are_published(name, weights):
+    """The row itself leaves the format to `weight_precision`."""
+    row = Models[name]
+    assert row.formats is None
+    assert f"published in {weights}" in row.source.note
+
+
+def test_gpt_oss_fits_on_one_device_in_its_published_format():
+    job = {"hardware": Hardware.B200, "seq_len": 32_768}
+    row = Models.GPT_OSS_120B
+    assert ServingSolver.solve(model=row, **job).max_batch_size == 0
+    config = configurations()["openai/gpt-oss-120b"]["config"]
+    as_published = ServingSolver.solve(model=Models.from_config(config), **job)
+    stored = ServingSolver.solve(model=row, **job, weight_precision="mxfp4")
+    assert stored.max_batch_size == pytest.approx(as_published.max_batch_size, rel=0.02)

@@ -73,6 +73,26 @@ def _size(model: TransformerModel) -> Reading:
     return by_formula("Parameters", count, "", given, shown="billion", scale=1e-9)
 
 
+_PARTS = {
+    "attention": "attention",
+    "feed_forward": "feed-forward blocks",
+    "experts": "experts",
+    "embeddings": "embeddings",
+}
+
+
+def _stated_formats(model: TransformerModel) -> list[str]:
+    """Return the parts of a model whose file states their format, with that format."""
+    formats = {part: getattr(model.formats, part, None) for part in _PARTS}
+    return [f"{_PARTS[part]} ({item.name})" for part, item in formats.items() if item is not None]
+
+
+def _keeps_all(model: TransformerModel) -> bool:
+    """Return whether the file states the formats of all weights that can be narrow."""
+    narrow = ("attention", "feed_forward", "experts")[: 3 if model.moe_layers else 2]
+    return all(getattr(model.formats, part, None) is not None for part in narrow)
+
+
 def _place(device: str, users: int) -> str:
     most = f"{users:,} user{'' if users == 1 else 's'}" if users else "too small"
     return f"{device.replace('_', ' ')}: {most}"
@@ -94,6 +114,7 @@ def _together(model: TransformerModel, plan: Mapping[str, Any]) -> str:
 def _import(s: Mapping[str, Any]) -> Answer:
     config = parsed(s["config"].encode("utf-8", "replace"), "config")
     model = Models.from_config(config, name="Your model")
+    stated = _stated_formats(model)
     plan = {
         "seq_len": s["context"],
         "precision": "bf16",
@@ -123,6 +144,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
             if fits
             else _together(model, plan)
         )
+        + (f" The file keeps its own formats of {', '.join(stated)}." if stated else "")
         + (f" About the file: {model.source.note}." if model.source.note else ""),
         (
             size,
@@ -145,6 +167,7 @@ def _import(s: Mapping[str, Any]) -> Answer:
             ),
         ),
         "good" if fits else "bad",
+        unused=("weights",) if _keeps_all(model) else (),
     )
 
 

@@ -78,7 +78,8 @@ class PublishedModel(Record):
         formats = _of_the_state(model.formats)
         if formats is None:
             sources.pop("formats", None)
-        notes = "; ".join(note for note in (line.get("note", ""), model.source.note) if note)
+        stored = _stored(model.formats)
+        notes = "; ".join(filter(None, (line.get("note"), model.source.note, stored)))
         return dataclasses.replace(
             model,
             source=dataclasses.replace(model.source, **at, note=notes),
@@ -86,6 +87,12 @@ class PublishedModel(Record):
             estimated=frozenset(estimated),
             formats=formats,
         )
+
+
+def _stored(formats: Formats | None) -> str:
+    """Return a remark on the format in which most weights are published."""
+    weights = formats and (formats.experts or formats.feed_forward)
+    return f"weights published in {weights.name}; weight_precision takes it" if weights else ""
 
 
 def _of_the_state(formats: Formats | None) -> Formats | None:

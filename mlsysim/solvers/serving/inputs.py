@@ -88,7 +88,8 @@ class EngineArguments(TypedDict, Generic[Size, Format], total=False):
         Format in which weights are stored; `None` takes `precision`. Narrow formats apply to the
         layers' matrices and include their scales (those of NVFP4 for ``"fp4"``, of AWQ for
         ``"int4"``); embeddings and output projection stay in 16 bits. Parts for which the model
-        states a format (`formats`) keep it.
+        states a format (`formats`) keep it, such as those of a quantized file. Rows of the catalog
+        leave it to this argument, and their notes say in which format they are published.
     kv_precision
         Format in which keys and values are stored, and sent from a prefill pool to a decode pool;
         `None` takes `precision`.
