@@ -23,8 +23,6 @@ from mlsysim.registry.calibration.training import calibration_for
 from mlsysim.scenario.systems import standalone_fleet
 from mlsysim.solvers import DistributedSolver, ServingSolver, SingleNodeSolver
 
-__all__ = ["BANDED", "QUESTIONS", "REFUSED", "STATUSES", "TOO_LARGE", "UNBANDED", "support"]
-
 BANDED = "banded"
 UNBANDED = "unbanded"
 TOO_LARGE = "too large"

@@ -31,10 +31,9 @@ from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Software
 from mlsysim.core.units import Q_
+from mlsysim.fitting.calibrate import pool_of
 from mlsysim.fitting.constants import constants_of
-from mlsysim.fitting.outliers import fit_without_outliers
-from mlsysim.fitting.posterior import log_times
-from mlsysim.fitting.proposals import pool_of
+from mlsysim.fitting.posterior import fit_without_outliers, log_times
 from mlsysim.fitting.runs import Run, base_of, float_of, run_of, runs_of
 from mlsysim.registry.calibration.training import Frameworks, Machines
 from mlsysim.validation import rows as tidy

@@ -18,8 +18,8 @@ from mlsysim.core.units import Q_, format_number, is_quantity
 from mlsysim.planner import capacity as find_capacity
 from mlsysim.planner import compare as find_gap
 from mlsysim.planner import plan_serving, read_benchmark
-from mlsysim.planner.benchmarks import predict_load
-from mlsysim.planner.service import SLO
+from mlsysim.planner.benchmarks.gaps import predict_load
+from mlsysim.planner.service.limits import SLO
 from mlsysim.solvers import OpenLoopSolver, ServingSolver
 from mlsysim.solvers.arguments import Amount
 from mlsysim.traffic import Trace, Traffic, read_trace

@@ -18,7 +18,8 @@ from mlsysim.core.recording import Recorded, applied, value_of
 
 Value: TypeAlias = Any
 """What a formula takes and returns: a float, an array, a quantity or a recorded number."""
-
+NINETIETH = 1.2816
+"""Standard deviations from the middle of a normal distribution to its ninetieth percentile."""
 
 _PLAIN = (float, int)
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
+import numpy as np
+
+from mlsysim.core.errors import ConfigError, MLSysError
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Calibration, Covered, Machine, Software
-from mlsysim.fitting.constants import amounts, constants_of
-from mlsysim.fitting.outliers import contradictions, fit_without_outliers
-from mlsysim.fitting.posterior import Posterior, log_times
-from mlsysim.fitting.proposals import Pool, pool_of
-from mlsysim.fitting.runs import Run, base_of, check_alike, runs_of
+from mlsysim.fitting.constants import SPREAD, amounts, constants_of
+from mlsysim.fitting.posterior import (
+    Posterior,
+    contradictions,
+    fit_without_outliers,
+    log_times,
+    slopes,
+)
+from mlsysim.fitting.runs import Run, base_of, check_alike, run_of, runs_of
 from mlsysim.scenario.cluster import ClusterCalibration, assemble
 from mlsysim.scenario.names import named_calibration
+from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.reasons import choice_of
 from mlsysim.validation.rows import Row, rows_of
-
-__all__ = ["MAX_ROWS", "calibrate"]
 
 MAX_ROWS = 300
 """More rows are rejected; twenty runs are enough to calibrate a cluster."""
@@ -246,3 +252,102 @@ def _band(half: float) -> dict[str, float]:
 
 def _short(value: float) -> float:
     return float(f"{value:.4g}")
+
+
+_MOST_PLANS = 12
+"""Measured plans that are varied, from the first to the last in equal steps."""
+_FORMATS = ("bf16", "fp8")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A run worth measuring: a measured one with some arguments changed."""
+
+    like: str
+    changes: dict[str, Any]
+    half_band: float
+    """Half of the band, in logarithms, after the measurement."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Measured plans and their neighbors, over which the band is pooled."""
+
+    half_band: float
+    best: Proposal | None
+    """The plan that narrows the band most; `None` if no other plan is feasible."""
+
+
+def pool_of(runs: Sequence[Run], found: Posterior) -> Pool:
+    """Pool the variance over measured plans and their neighbors, and propose one neighbor.
+
+    A further run adds one row to the posterior, so the effect of each candidate on all others is
+    known in advance.
+    """
+    plans = list(_neighbours(runs))
+    everything = [*runs, *(plan for plan, _, _ in plans)]
+    _, slope = slopes(everything, found.constants, found.x)
+    variance = found.variance(slope)
+    now = found.half_band(float(variance.mean()))
+    if not plans:
+        return Pool(now, None)
+    shared = slope @ found.covariance @ slope[len(runs) :].T
+    gain = (shared**2 / (variance[len(runs) :] + SPREAD**2)).mean(axis=0)
+    place = int(np.argmax(gain))
+    _, like, changes = plans[place]
+    then = found.half_band(float(variance.mean() - gain[place]))
+    return Pool(now, Proposal(like, changes, then))
+
+
+def _neighbours(runs: Sequence[Run]) -> Iterator[tuple[Run, str, dict[str, Any]]]:
+    """Yield plans that differ from a measured one in a lever or two, and fit the memory."""
+    known = {_key(run) for run in runs}
+    step = max(1, math.ceil(len(runs) / _MOST_PLANS))
+    for run in runs[::step]:
+        for changes in _changes(run):
+            arguments = run.arguments | changes
+            if "nodes" in changes:
+                fleet = replace(run.arguments["fleet"], count=changes["nodes"])
+                arguments = {k: v for k, v in arguments.items() if k != "nodes"} | {"fleet": fleet}
+            try:
+                plan = run_of("", arguments, math.nan)
+                if _key(plan) in known or not DistributedSolver.solve(**arguments).feasible:
+                    continue
+            except MLSysError:
+                continue
+            known.add(_key(plan))
+            yield plan, run.id, changes
+
+
+def _key(run: Run) -> tuple[float, ...]:
+    """Return a key that distinguishes plans."""
+    return float(f"{run.predicted:.9e}"), float(f"{run.busy:.9e}")
+
+
+def _changes(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield other values of a plan's levers; a microbatch keeps its size unless the batch shrinks.
+
+    The size of a microbatch stays the same, so if a lever changes, the number of microbatches
+    follows.
+    """
+    i, fleet = run.admitted, run.arguments["fleet"]
+    count, batch, tp = int(i.microbatch_count), int(i.batch_size), int(i.tp_size)
+    seq_len = int(i.seq_len)
+    for longer in (2, 4):
+        yield {"seq_len": seq_len * longer}
+        if seq_len % longer == 0:
+            yield {"seq_len": seq_len // longer}
+    for larger in (2, 4):
+        yield {"batch_size": batch * larger, "microbatch_count": count * larger}
+        if count % larger == 0:
+            yield {"batch_size": batch // larger, "microbatch_count": count // larger}
+    if tp * 2 <= fleet.node.accelerators_per_node:
+        yield {"tp_size": tp * 2, "microbatch_count": count * 2}
+    if tp % 2 == 0 and count % 2 == 0:
+        yield {"tp_size": tp // 2, "microbatch_count": count // 2}
+    for nodes, scaled in ((fleet.count * 2, batch * 2), (fleet.count // 2, batch // 2)):
+        if nodes and (batch % 2 == 0 or nodes > fleet.count):
+            yield {"nodes": nodes, "batch_size": scaled}
+    for name in _FORMATS:
+        if name != i.precision.name:
+            yield {"precision": name}

@@ -15,8 +15,6 @@ from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration, Machine, Software
 from mlsysim.solvers.training.inputs import TrainingInputs
 
-__all__ = ["SPREAD", "Constant", "Floats", "amounts", "changed", "constants_of"]
-
 Floats = NDArray[np.float64]
 SPREAD = 0.06
 """Relative error of a run with known constants: the spread between runs."""
@@ -25,24 +23,14 @@ _PRIORS = {"machine": priors(Machine), "software": priors(Software)}
 
 @dataclass(frozen=True)
 class Constant:
-    """One factor, and the fields that it multiplies.
-
-    Attributes
-    ----------
-    name : str
-        The first of its fields.
-    part : {"machine", "software"}
-        The record that contains them.
-    fields : tuple of str
-        The fields that the factor multiplies.
-    spread : float
-        Standard deviation of its logarithm in the prior.
-    """
+    """One factor, and the fields that it multiplies; its name is that of the first one."""
 
     name: str
     part: str
+    """The record that contains the fields: "machine" or "software"."""
     fields: tuple[str, ...]
     spread: float
+    """Standard deviation of its logarithm in the prior."""
 
     def edges(self, calibration: Calibration) -> tuple[float, float]:
         """Return the bounds of the factor's logarithm, from a base."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mlsysim.core.numeric import NINETIETH
 from mlsysim.core.types import Calibration
 from mlsysim.fitting.constants import SPREAD, Constant, Floats, changed
 from mlsysim.fitting.runs import Run
 from mlsysim.solvers.training.operators import operator_step
 
-__all__ = ["Posterior", "fit", "log_times", "slopes"]
-
 _STEPS = 30
 _NUDGE = 0.01
 """Step of the numerical derivative, in standard deviations of the prior."""
 _HALVINGS = 0.5 ** np.arange(8)
-_EDGE = 1.2816
-"""Standard deviations from the middle of a normal distribution to its ninetieth percentile."""
 _MISFIT, _MISFIT_RUNS = 2.0, 4.0
 """What to expect of `Posterior.misfit`, and how many runs that expectation is worth.
 
@@ -30,28 +28,18 @@ runs that a fit to one, three or six others did not see are in its band."""
 
 @dataclass(frozen=True)
 class Posterior:
-    """Factors given the runs, approximated as a normal distribution (Laplace).
-
-    Attributes
-    ----------
-    constants : tuple of Constant
-        The constants that the factors multiply.
-    x : array
-        Logarithms of the factors, divided by the standard deviations of the prior.
-    covariance : array
-        Covariance of `x`; the identity if runs have no information.
-    errors : array
-        Logarithm of predicted over measured, for each run.
-    misfit : float
-        Variance of predictions divided by its expected value: how far runs are from what the others
-        predict, combined with the usual misfit elsewhere.
-    """
+    """Factors given the runs, approximated as a normal distribution (Laplace)."""
 
     constants: tuple[Constant, ...]
     x: Floats
+    """Logarithms of the factors, divided by the standard deviations of the prior."""
     covariance: Floats
+    """Covariance of `x`; the identity if runs have no information."""
     errors: Floats
+    """Logarithm of predicted over measured, for each run."""
     misfit: float
+    """Variance of predictions divided by its expected value: how far runs are from what the others
+    predict, combined with the usual misfit elsewhere."""
 
     @property
     def spreads(self) -> Floats:
@@ -74,7 +62,7 @@ class Posterior:
         `variance` is that of the predictions. The misfit is estimated from a few runs, so the
         quantile is Student's (Abramowitz and Stegun, 26.7.5).
         """
-        z, freedom = _EDGE, _MISFIT_RUNS + len(self.errors)
+        z, freedom = NINETIETH, _MISFIT_RUNS + len(self.errors)
         student = (
             z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
         )
@@ -165,3 +153,75 @@ def _weights(times: Floats, slope: Floats) -> Floats:
     """Return one over the number of runs that share a plan: the same time, and the same slopes."""
     plans = [tuple(row) for row in np.column_stack([times, slope]).round(9).tolist()]
     return np.array([1 / plans.count(plan) for plan in plans])
+
+
+_FAR = 4.0
+"""Standard deviations beyond which a run counts as an outlier."""
+_FEWEST = 3
+"""Fewest runs among which an outlier can be identified."""
+_CONTRADICTORY = 2.5
+"""Standard deviations beyond which two runs contradict each other."""
+_FEW = 3
+"""Most runs for which each pair is compared; among more runs, the majority outvotes a wrong one."""
+
+
+def fit_without_outliers(
+    runs: Sequence[Run], constants: tuple[Constant, ...], base: Calibration
+) -> tuple[list[Run], Posterior, list[tuple[str, str]]]:
+    """Fit, leaving out runs one by one that are far slower than the rest explain.
+
+    Only slow runs are left out. There are many ways for a run to be slower than its plan, but none
+    to be faster, so a fast run is information about the machine. At most a third of the runs are
+    left out; beyond that, the model is at fault. No run is left out if the rest are two runs that
+    contradict each other, because these explain nothing.
+    """
+    kept, refused = list(runs), []
+    found = fit(kept, constants, base)
+    for _ in range(len(runs) // 3):
+        if len(kept) < _FEWEST:
+            break
+        slowest = int(np.argmin(found.errors))
+        run = kept[slowest]
+        if found.errors[slowest] > -_FAR * SPREAD:
+            break
+        others = kept[:slowest] + kept[slowest + 1 :]
+        if len(others) < _FEWEST and contradictions(others, constants):
+            break
+        without = fit(others, constants, base)
+        time, slope = slopes([run], constants, without.x)
+        error = float(time[0]) - math.log(run.measured)
+        if error > -_FAR * math.sqrt(SPREAD**2 + float(without.variance(slope)[0])):
+            break
+        refused.append(
+            (
+                run.id,
+                f"step_latency_total = {run.measured:g} s is {math.exp(-error):.2f} times what the "
+                "other runs explain: look for a straggler, a restart or another job, and measure "
+                "it again",
+            )
+        )
+        kept, found = others, without
+    return kept, found, refused
+
+
+def contradictions(
+    runs: Sequence[Run], constants: tuple[Constant, ...]
+) -> list[tuple[str, str, float]]:
+    """Return the pairs among two or three runs that differ by more than any machine explains.
+
+    Effects of the machine or the framework on both runs cancel; effects on only one of them are as
+    uncertain as the published constants. Each item has the run that is fast for its plan, the one
+    that is slow, and the ratio of their times divided by the ratio that the base predicts.
+    """
+    if len(runs) > _FEW:
+        return []
+    times, slope = slopes(runs, constants, np.zeros(len(constants)))
+    late = np.log([run.measured for run in runs]) - times
+    found = []
+    for one, other in itertools.combinations(range(len(runs)), 2):
+        fast, slow = (one, other) if late[one] <= late[other] else (other, one)
+        apart = float(late[slow] - late[fast])
+        own = slope[slow] - slope[fast]
+        if apart > _CONTRADICTORY * math.sqrt(2 * SPREAD**2 + float(own @ own)):
+            found.append((runs[fast].id, runs[slow].id, math.exp(apart)))
+    return found

@@ -15,8 +15,6 @@ from mlsysim.solvers.training.operators import operator_step
 from mlsysim.validation.columns import Columns
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["Run", "base_of", "check_alike", "run_of", "runs_of"]
-
 _MEASURED = "step_latency_total"
 _SLOWEST = 30
 """How many times the prediction a step may take before its row counts as a mistake."""
@@ -24,43 +22,22 @@ _SLOWEST = 30
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run.
-
-    Attributes
-    ----------
-    id : str
-        Identifier of its row.
-    arguments : dict
-        Arguments of `DistributedSolver.solve`.
-    admitted : TrainingInputs
-        The same as the model's inputs.
-    plain : TrainingInputs
-        Their plain form.
-    measured : float
-        Time of a step in seconds; NaN for a run that is only planned.
-    predicted : float
-        The same with the base's constants.
-    busy : float
-        Share of the peak rate that the device reaches in this prediction.
-    """
+    """One measured run: arguments of `DistributedSolver`, and the model's inputs for them."""
 
     id: str
     arguments: dict[str, Any]
     admitted: TrainingInputs
     plain: TrainingInputs
     measured: float
+    """Time of a step in seconds; NaN for a run that is only planned."""
     predicted: float
+    """The same with the base's constants."""
     busy: float
+    """Share of the peak rate that the device reaches in this prediction."""
 
 
 def run_of(name: str, arguments: dict[str, Any], measured: float) -> Run:
-    """Return a run from valid arguments.
-
-    Raises
-    ------
-    ConfigError
-        If the arguments are invalid.
-    """
+    """Return a run from arguments, or raise the error that the solver has for them."""
     admitted = DistributedSolver.admit(arguments)
     for fault in DistributedSolver.faults(admitted):
         raise fault
@@ -118,13 +95,7 @@ def _run(row: Row, columns: Columns, base: Calibration | None) -> Run:
 
 
 def check_alike(runs: Sequence[Run], base: Calibration | None) -> None:
-    """Reject runs that cannot share one record of constants.
-
-    Raises
-    ------
-    ConfigError
-        If they come from several devices, or from several frameworks and no base is given.
-    """
+    """Reject runs of several devices, or of several frameworks if no base is given."""
     _check_one([run.admitted.device.name for run in runs], "device", "calibrate each on its own")
     if base is None:
         _check_one(

@@ -1,35 +1,20 @@
 """Questions about many plans: the best training job or service, sensitivities, and benchmarks."""
 
-from mlsysim.planner.benchmarks import Benchmark, Gap, compare, read_benchmark
+from mlsysim.planner.benchmarks.gaps import Gap, compare
+from mlsysim.planner.benchmarks.load_files import Benchmark, read_benchmark
+from mlsysim.planner.plans import front
 from mlsysim.planner.prices import Price
-from mlsysim.planner.sensitivities import (
-    Odds,
-    Requirement,
-    Sensitivity,
-    odds,
-    required,
-    sensitivity,
-)
-from mlsysim.planner.service import (
-    SERVING_GOALS,
-    CapacityPlan,
-    ServingPlan,
-    ServingTable,
-    capacity,
-    plan_serving,
-)
-from mlsysim.planner.training import (
-    Advice,
-    Alternative,
-    Bill,
-    Contrast,
-    Diagnosis,
-    Plans,
-    advise,
-    contrast,
-    diagnose,
-    front,
-)
+from mlsysim.planner.sensitivities.certainty import Odds, odds
+from mlsysim.planner.sensitivities.elasticities import Sensitivity, sensitivity
+from mlsysim.planner.sensitivities.targets import Requirement, required
+from mlsysim.planner.service.replicas import CapacityPlan, capacity
+from mlsysim.planner.service.serving_plans import SERVING_GOALS, ServingPlan, ServingTable
+from mlsysim.planner.service.serving_search import plan_serving
+from mlsysim.planner.training.advice import Advice, Alternative, Bill
+from mlsysim.planner.training.advisor import advise
+from mlsysim.planner.training.contrasts import Contrast, contrast
+from mlsysim.planner.training.diagnosis import Diagnosis, diagnose
+from mlsysim.planner.training.search import Plans
 
 __all__ = [
     "SERVING_GOALS",

@@ -14,8 +14,6 @@ from mlsysim.core.units import Q_, format_number, si_factor
 from mlsysim.registry.operations import on_demand_offers, usual_offer
 from mlsysim.solvers import EconomicsSolver
 
-__all__ = ["Price", "price_of", "price_words", "prices_of"]
-
 
 @dataclass(frozen=True)
 class Price:
@@ -49,12 +47,6 @@ def prices_of(fleets: Sequence[Fleet], *, unit_price: Any, rental_price: Any) ->
 
     A rent that is given comes first, then a purchase price that is given, then the registry's
     purchase prices, and then its offers, if all fleets have them.
-
-    Raises
-    ------
-    ConfigError
-        If a price is out of range or is not for one of the fleets, or if no basis has a price for
-        every fleet.
     """
     for name, value in (("rental_price", rental_price), ("unit_price", unit_price)):
         if value is None:

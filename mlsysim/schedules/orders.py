@@ -8,8 +8,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from mlsysim.core.errors import ConfigError, ParallelismError, UnknownEntryError, shown
 
-__all__ = ["MOST_PASSES", "Kind", "Order", "Pass", "pipeline_orders"]
-
 MOST_PASSES = 1_000_000
 """Most passes over all stages; simulating them takes half a minute and half a gigabyte."""
 

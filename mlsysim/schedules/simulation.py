@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.schedules.checks import Time, shape, stage_times, weight_times
-from mlsysim.schedules.orders import Order, Pass, pipeline_orders
-from mlsysim.schedules.timeline import Event, Timeline, exact
-
-__all__ = ["play", "simulate_pipeline"]
+from mlsysim.core.errors import ConfigError, shown
+from mlsysim.schedules.orders import MOST_PASSES, Kind, Order, Pass, pipeline_orders
+from mlsysim.schedules.timeline import Event, Time, Timeline, exact, stage_times
 
 _Key: TypeAlias = tuple[str, int, int]
 """Kind, microbatch, and position of the chunk in the model."""
@@ -127,11 +126,11 @@ def play(
     >>> step.makespan
     6
     """
-    queues, microbatches, chunks, split = shape(orders)
+    queues, microbatches, chunks, split = _shape(orders)
     stages = len(queues)
     forward = stage_times("forward_time", forward_time, stages)
     backward = stage_times("backward_time", backward_time, stages)
-    weight = weight_times(weight_time, backward)
+    weight = _weight_times(weight_time, backward)
     (transfer,) = stage_times("transfer_time", transfer_time, 1, zero=True)
     durations = []
     for f, b, w in zip(forward, backward, weight, strict=True):
@@ -145,6 +144,100 @@ def play(
         virtual_stages=chunks,
         events=events,
     )
+
+
+def _shape(orders: Sequence[Iterable[Pass]]) -> tuple[list[Order], int, int, bool]:
+    """Return the orders as lists, their microbatches and chunks, and whether backwards are split.
+
+    Every stage must run every pass once, and there may not be too many passes to simulate.
+    """
+    queues = _read(orders)
+    steps = {step for queue in queues for step in queue}
+    if not steps:
+        raise ConfigError("orders hold no pass: give some for each stage", argument="orders")
+    microbatches = 1 + max(step.microbatch for step in steps)
+    chunks = 1 + max(step.chunk for step in steps)
+    split = any(step.kind == "W" for step in steps)
+    kinds: tuple[Kind, ...] = ("F", "B", "W") if split else ("F", "B")
+    if len(queues) * microbatches * chunks * len(kinds) > MOST_PASSES:
+        raise ConfigError(
+            f"orders name microbatch {shown(microbatches - 1)} and chunk {shown(chunks - 1)}, so "
+            f"{len(queues)} stages would run more than the {MOST_PASSES:,} passes that can be "
+            "simulated: count microbatches and chunks from 0 without gaps, or give fewer of them",
+            argument="orders",
+        )
+    every = {Pass(kind, i, c) for kind in kinds for i in range(microbatches) for c in range(chunks)}
+    for stage, queue in enumerate(queues, 1):
+        missing = every - set(queue)
+        if missing:
+            _refuse(f"the order of stage {stage} lacks {min(missing)}")
+        if len(queue) > len(every):
+            twice = min(step for step, count in Counter(queue).items() if count > 1)
+            _refuse(f"the order of stage {stage} repeats {twice}")
+    return queues, microbatches, chunks, split
+
+
+def _read(orders: Any) -> list[Order]:
+    """Read the orders of all stages, up to the most passes that can be simulated."""
+    queues: list[Order] = []
+    left = MOST_PASSES
+    for order in _iterated(orders):
+        queue = [_as_pass(step) for step in islice(_iterated(order), left + 1)]
+        left -= max(len(queue), 1)
+        if left < 0:
+            raise ConfigError(
+                f"orders hold more than the {MOST_PASSES:,} passes that can be simulated: give "
+                "fewer microbatches, or use DistributedSolver, which takes any number",
+                argument="orders",
+            )
+        queues.append(queue)
+    return queues
+
+
+def _iterated(value: Any) -> Iterator[Any]:
+    try:
+        return iter(value)
+    except TypeError as fault:
+        raise ConfigError(
+            f"orders hold {shown(value)}: give one list of passes for each stage, such as "
+            "[[Pass('F', 0), Pass('B', 0)]]",
+            argument="orders",
+        ) from fault
+
+
+def _as_pass(step: Any) -> Pass:
+    """Return a pass, or a tuple of the same form as a pass."""
+    if isinstance(step, tuple) and 2 <= len(step) <= 3:
+        candidate = Pass(*step)
+        whole = all(isinstance(n, int) and n >= 0 for n in candidate[1:])
+        if isinstance(candidate.kind, str) and candidate.kind in ("F", "B", "W") and whole:
+            return candidate
+    raise ConfigError(
+        f"orders hold {shown(step)}: give passes such as Pass('F', 0), of kind 'F', 'B' or 'W'",
+        argument="orders",
+    )
+
+
+def _refuse(fault: str) -> None:
+    raise ConfigError(
+        f"{fault}: each stage runs every pass of every microbatch and chunk once",
+        argument="orders",
+    )
+
+
+def _weight_times(given: Time | Sequence[Time] | None, backward: list[Time]) -> list[Time]:
+    """Return the part of each stage's backward pass for the gradients of weights."""
+    if given is None:
+        return [time * Fraction(1, 2) for time in backward]
+    parts = stage_times("weight_time", given, len(backward), zero=True)
+    for stage, (part, whole) in enumerate(zip(parts, backward, strict=True), 1):
+        if part >= whole:
+            raise ConfigError(
+                f"weight_time = {part} of stage {stage} is part of backward_time = {whole} and "
+                "must be smaller: give less, or a longer backward_time",
+                argument="weight_time",
+            )
+    return parts
 
 
 def _run(

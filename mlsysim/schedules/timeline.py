@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record, record
-from mlsysim.schedules.checks import Time, stage_times
 from mlsysim.schedules.orders import Kind
 
-__all__ = ["Event", "Timeline", "exact"]
+Time: TypeAlias = float | Fraction
+"""A time in the caller's unit. Whole numbers and fractions stay exact."""
 
 _WIDEST = 2000
 """Most columns of a drawing in letters."""
@@ -21,6 +23,35 @@ def exact(value: Time) -> Time:
     """Return a fraction as an integer if it is one."""
     whole = isinstance(value, Fraction) and value.denominator == 1
     return int(value) if whole else value
+
+
+def stage_times(
+    name: str, given: Time | Sequence[Time], stages: int, *, zero: bool = False
+) -> list[Time]:
+    """Return one finite time for each stage: above zero, or with `zero` also zero."""
+    if hasattr(given, "magnitude"):
+        raise ConfigError(
+            f"{name} = {given} has a unit: give plain numbers, all times in one unit of your "
+            f"choice, such as {name}.to('ms').magnitude",
+            argument=name,
+        )
+    plain: Any = given.tolist() if hasattr(given, "tolist") else given  # NumPy's
+    values = list(plain) if isinstance(plain, list | tuple) else [plain] * stages
+    if len(values) != stages:
+        raise ConfigError(
+            f"{name} has {len(values)} values for {stages} stages: give one each, or one number",
+            argument=name,
+        )
+    for value in values:
+        number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+        # In this order, because an integer may be too large for a float.
+        finite = number and abs(value) <= sys.float_info.max
+        if not finite or value < 0 or (value == 0 and not zero):
+            limit = "of zero or more" if zero else "above zero"
+            raise ConfigError(
+                f"{name} = {shown(value)}: give a finite number {limit}", argument=name
+            )
+    return values
 
 
 class Event(NamedTuple):

@@ -17,8 +17,6 @@ from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers.arguments import Whole
 from mlsysim.traffic.trace import Trace, read_trace
 
-__all__ = ["Traffic"]
-
 _MOST_REQUESTS = 10_000_000
 
 

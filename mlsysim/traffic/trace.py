@@ -10,7 +10,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,9 +23,6 @@ from numpy.typing import NDArray
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
 from mlsysim.solvers.arguments import Choice, Whole
-from mlsysim.traffic.prefixes import BLOCK, cached_by_blocks
-
-__all__ = ["COLUMNS", "UNITS", "Trace", "read_trace"]
 
 COLUMNS = ("arrival_s", "input_tokens", "output_tokens")
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -493,3 +491,37 @@ def _check_silence(name: str, lines: Sequence[int], arrivals: NDArray[Any]) -> N
 
 def _fault(name: str, line: int, words: str) -> ConfigError:
     return ConfigError(f"{name}, line {line}: {words}", argument="trace")
+
+
+BLOCK = 512
+"""Tokens in a block of Mooncake's traces."""
+
+
+def cached_by_blocks(
+    hashes: Sequence[Sequence[Hashable]],
+    prompts: Sequence[float],
+    block: int,
+    capacity: int | None = None,
+) -> list[float]:
+    """Return the tokens of each prompt that a cache holds from earlier requests.
+
+    These are the leading blocks that are in the cache. Only full blocks are stored. A hash is that
+    of a block with everything before it. The cache keeps the most recently used blocks, up to its
+    `capacity`, or all of them.
+    """
+    kept: OrderedDict[Hashable, None] = OrderedDict()  # in order of use
+    found = []
+    for own, tokens in zip(hashes, prompts, strict=True):
+        full = own[: int(tokens // block)]
+        hits = 0
+        while hits < len(full) and full[hits] in kept:
+            hits += 1
+        found.append(float(hits * block))
+        # A block is of use only after those before it, so the first one is used last.
+        for item in reversed(full):
+            kept[item] = None
+            kept.move_to_end(item)
+        if capacity is not None:
+            while len(kept) > capacity:
+                kept.popitem(last=False)
+    return found

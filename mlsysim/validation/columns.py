@@ -23,8 +23,6 @@ from mlsysim.solvers.base import Solver
 from mlsysim.validation.report import Comparison, combined_band, comparison
 from mlsysim.validation.rows import Row, Skip, above_zero
 
-__all__ = ["KINDS", "LABELS", "Columns", "fields_of"]
-
 KINDS = QUESTIONS
 """The solver that predicts each kind of measurement."""
 LABELS = ("id", "group", "split", "source")
@@ -88,22 +86,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: Sequence[Row], kind: str | None = None) -> Columns:
-        """Read the heads of a table.
-
-        Parameters
-        ----------
-        rows
-            The rows of the table.
-        kind
-            The kind of measurement; `None` infers it from the columns.
-
-        Raises
-        ------
-        ConfigError
-            If a column is that of an earlier table, is misspelled, or belongs to another kind; if
-            an argument or the measured value has no column; or if the columns fit no kind or
-            several.
-        """
+        """Read the heads of a table of one kind, which follows from them if it is not given."""
         texts = dict.fromkeys(text for row in rows for text in row.cells if text)
         heads = [head for head in map(Head.of, texts) if head.name not in LABELS]
         _refuse_earlier(heads)
@@ -130,15 +113,7 @@ class Columns:
         return cls(name, arguments, measured)
 
     def arguments_in(self, row: Row) -> dict[str, Any]:
-        """Return the solver's arguments in a row; an empty cell leaves the default.
-
-        Raises
-        ------
-        Skip
-            If an argument without a default is empty.
-        ConfigError
-            If a cell is not a value of its argument.
-        """
+        """Return the solver's arguments in a row; an empty cell leaves the default."""
         given = {}
         for head in self.arguments:
             value = row.cells.get(head.text)
@@ -158,13 +133,7 @@ class Columns:
         return given
 
     def measured_in(self, row: Row) -> dict[str, float]:
-        """Return the measured values in a row, each as a number in the unit of `unit_of`.
-
-        Raises
-        ------
-        Skip
-            If there is none, or a cell is not a number above zero.
-        """
+        """Return the measured values in a row, each as a number in the unit of `unit_of`."""
         values = {}
         for head in self.measured:
             cell: Any = row.cells.get(head.text)
@@ -193,13 +162,7 @@ class Columns:
         return value * si_factor(self.unit_of(head))
 
     def compare(self, row: Row, changes: Mapping[str, Any]) -> tuple[Comparison, ...]:
-        """Predict the measured values of a row, with some of its arguments changed.
-
-        Raises
-        ------
-        Skip
-            If nothing was measured, or a measured value has no prediction.
-        """
+        """Predict the measured values of a row, with some of its arguments changed."""
         values = self.measured_in(row)
         return self.compare_with(
             row, values, self.solver.solve(**{**self.arguments_in(row), **changes})
@@ -208,13 +171,7 @@ class Columns:
     def compare_with(
         self, row: Row, values: Mapping[str, float], result: Any
     ) -> tuple[Comparison, ...]:
-        """Compare the measured values of a row with a result.
-
-        Raises
-        ------
-        Skip
-            If one has no prediction.
-        """
+        """Compare the measured values of a row with a result, which must predict each of them."""
         faults = "; ".join(getattr(result, "reasons", ()))
         compared = []
         for head in self.measured:

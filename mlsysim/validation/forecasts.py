@@ -13,8 +13,6 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.table import Column, Table
 from mlsysim.validation.rows import Row, Skip, read_rows
 
-__all__ = ["FROZEN", "Forecast", "Outcome", "Scores", "read_forecasts", "score"]
-
 FROZEN = Path(__file__).parent / "frozen"
 """The built-in forecasts: one file per date, never edited."""
 

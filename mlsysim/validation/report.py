@@ -19,8 +19,6 @@ from mlsysim.core.table import Column, Table
 from mlsysim.core.units import Q_, is_quantity
 from mlsysim.validation.rows import Row, Skip
 
-__all__ = ["Comparison", "Report", "Statistics", "combined_band", "comparison"]
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -103,26 +101,8 @@ def comparison(
 ) -> Comparison:
     """Compare a measured value with a field of a result that has one, and with its band.
 
-    Parameters
-    ----------
-    row
-        The measurement.
-    result
-        The solver's result for its arguments.
-    field
-        Name of the field.
-    unit
-        Unit of the measured value.
-    measured
-        The measured value.
-    quantity
-        What was measured; if empty, the field.
-    group
-        Family of the comparison; if empty, that of the row.
-    note
-        What the prediction assumes.
-    band
-        Edges of the band; `None` takes those of the field.
+    Both are in `unit`. The name of the `quantity`, the `group` and the `band` are those of the
+    field and the row, unless others are given; a `note` says what the prediction assumes.
     """
     predicted = in_unit(result, field, unit)
     if predicted is None:

@@ -15,8 +15,6 @@ from typing import Any, Self, TypeVar
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import read_bytes
 
-__all__ = ["MAX_NUMBER", "Row", "Skip", "above_zero", "read_rows", "rows_of", "rows_of_split"]
-
 MAX_BYTES = 64 * 1024**2
 MAX_NUMBER = 1e30
 # Lines above the header; spreadsheets write commas into empty ones.
@@ -37,13 +35,7 @@ class Row:
 
     @classmethod
     def of(cls, cells: Mapping[Any, Any], line: int | None = None) -> Self:
-        """Take a row of `csv.DictReader`, with its line where it is known.
-
-        Raises
-        ------
-        ConfigError
-            If it is not a mapping of columns to cells.
-        """
+        """Take a row of `csv.DictReader`, with its line where it is known."""
         if not isinstance(cells, Mapping):
             raise ConfigError(
                 f"source holds {shown(cells)}: give the path of a CSV file, a DataFrame, or rows "
@@ -81,13 +73,7 @@ class Row:
         return "" if text.lower() == "nan" else text
 
     def number(self, column: str) -> float | None:
-        """Return a cell's number, or None where there is none.
-
-        Raises
-        ------
-        Skip
-            If the cell holds something else.
-        """
+        """Return a cell's number, or None where there is none; other content skips the row."""
         text = self.text(column)
         if not text:
             return None
@@ -103,13 +89,7 @@ class Row:
         return value
 
     def measured(self, column: str = "value") -> float:
-        """Return the measured value, by which predictions are divided.
-
-        Raises
-        ------
-        Skip
-            If there is no value, or it is not above zero.
-        """
+        """Return the measured value, which must be above zero."""
         value = self.number(column)
         if value is None:
             raise Skip(f"{column} is missing: nothing was measured")
@@ -120,26 +100,14 @@ R = TypeVar("R", bound=Row)
 
 
 def above_zero(column: str, value: float) -> float:
-    """Return a measured value, by which predictions are divided.
-
-    Raises
-    ------
-    Skip
-        If it is not above zero.
-    """
+    """Return a measured value, by which predictions are divided."""
     if not value > 0:
         raise Skip(f"{column} = {value:g} is not above zero, so a relative error is undefined")
     return value
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """Read a CSV file of measurements.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not text, names a column twice, or has no rows.
-    """
+    """Read a CSV file of measurements, in which every column has its own name."""
     try:
         # Spreadsheets add a byte-order mark before the first name, and people add spaces.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
@@ -176,13 +144,7 @@ def rows_of(source: Any) -> list[Row]:
 
 
 def rows_of_split(rows: Sequence[R], split: str | None) -> Sequence[R]:
-    """Return the rows with this value in the column ``split``; all of them for `None`.
-
-    Raises
-    ------
-    ConfigError
-        If there are none.
-    """
+    """Return the rows with this value in the column ``split``; all of them for `None`."""
     if split is None:
         return rows
     known = sorted({row.text("split") for row in rows})

@@ -14,8 +14,6 @@ from mlsysim.validation.columns import Columns
 from mlsysim.validation.report import Comparison, Report
 from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, rows_of, rows_of_split
 
-__all__ = ["admitted_calibration", "report_on", "validate"]
-
 R = TypeVar("R", bound=Row)
 Compared = Comparison | tuple[Comparison, ...]
 """Comparisons of a row: one quantity, or several."""

@@ -1,5 +1,6 @@
 """Pictures of results, drawn with matplotlib."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mlsysim.viz.roofline import plot_roofline
@@ -22,22 +23,16 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "plot_frontier": "frontier",
+    "plot_scorecard": "scorecard",
+    "plot_sensitivity": "tornado",
+    "plot_timeline": "timeline",
+}
+"""Figures that are loaded on first use, because scorecards import the scenarios."""
+
+
 def __getattr__(name: str) -> Any:
-    # Scorecards import the scenarios, so they are loaded on first use.
-    if name == "plot_scorecard":
-        from mlsysim.viz.scorecard import plot_scorecard
-
-        return plot_scorecard
-    if name == "plot_frontier":
-        from mlsysim.viz.frontier import plot_frontier
-
-        return plot_frontier
-    if name == "plot_timeline":
-        from mlsysim.viz.timeline import plot_timeline
-
-        return plot_timeline
-    if name == "plot_sensitivity":
-        from mlsysim.viz.tornado import plot_sensitivity
-
-        return plot_sensitivity
-    raise AttributeError(f"module 'mlsysim.viz' has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'mlsysim.viz' has no attribute {name!r}")
+    return getattr(import_module(f"mlsysim.viz.{_MODULES[name]}"), name)

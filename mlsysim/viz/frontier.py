@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_frontier"]
-
 _USER, _DEVICE = "tokens_per_s_per_user", "tokens_per_s_per_device"
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_scorecard"]
-
 # Distinct in shape as well as color. The colors are those of figures.mplstyle.
 _MARKS = {
     "pass": ("o", "#5a9a73", "kept"),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
 
-__all__ = ["COLORS", "axes_for", "label_lines"]
-
 # The colors themselves are in figures.mplstyle, in this order.
 COLORS: Mapping[str, str] = MappingProxyType(
     {
@@ -39,13 +37,7 @@ Each is a color of the current cycle, such as `"C0"`. Those of the site's figure
 
 
 def axes_for(ax: Any, height: float | None = None) -> Axes:
-    """Return the axes given, or those of a new figure, with a height in inches.
-
-    Raises
-    ------
-    ConfigError
-        If `ax` is neither `None` nor axes of matplotlib.
-    """
+    """Return the axes given, or those of a new figure, with a height in inches."""
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_timeline"]
-
 # Pale, so that black numbers are readable on them, and distinct in lightness as well as hue.
 _KINDS = {
     "F": ("#8cc0e0", "forward"),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_sensitivity"]
-
 _LESS, _MORE = "#5a9a73", "#c43716"
 """Colors of figures.mplstyle, for inputs that lower the result and for those that raise it."""
 

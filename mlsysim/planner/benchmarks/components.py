@@ -19,8 +19,6 @@ from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import engine_of, with_prefixes
 from mlsysim.solvers.traffic.steady import requests_of, steady_state, turnover_of
 
-__all__ = ["FAR", "Component", "components_of", "needed_factor"]
-
 FAR = 10.0
 """Factor beyond which a component alone is not a plausible cause."""
 _LIMIT = 1e3
@@ -42,28 +40,16 @@ such constant, so that the components add up."""
 
 @dataclass(frozen=True)
 class Component:
-    """A part of a predicted mean time.
-
-    Attributes
-    ----------
-    quantity : str
-        The time, such as ``"tpot_mean"``.
-    phase : str
-        ``"decode"``, ``"prefill"`` or ``"wait"``.
-    name : str
-        The component.
-    seconds : float
-        Its part of the time.
-    scales : tuple of (str, bool, float)
-        Paths of the inputs that scale it, whether they are rates, and the seconds that each one
-        scales; empty if it follows from the load.
-    """
+    """A part of a predicted mean time, which is the `quantity`, such as ``"tpot_mean"``."""
 
     quantity: str
     phase: str
+    """``"decode"``, ``"prefill"`` or ``"wait"``."""
     name: str
     seconds: float
     scales: tuple[tuple[str, bool, float], ...] = ()
+    """Paths of the inputs that scale it, whether they are rates, and the seconds that each one
+    scales; empty if it follows from the load."""
 
 
 def components_of(result: OpenLoopResult | ServingResult) -> tuple[Component, ...]:
@@ -227,23 +213,8 @@ def needed_factor(
     """Return the factor by which a component's time would have to differ to explain a measurement.
 
     The solver answers again with the inputs that scale the component, so that longer passes also
-    lengthen the queue. A wait follows from the load and is scaled by itself.
-
-    Parameters
-    ----------
-    component
-        The component.
-    question
-        The question of the prediction.
-    field
-        The field of the solver's result.
-    predicted, measured
-        The time, in seconds.
-
-    Returns
-    -------
-    float or None
-        The factor; `None` if there is none up to 1000, or if it would exceed the datasheet.
+    lengthen the queue. A wait follows from the load and is scaled by itself. Times are in seconds.
+    The factor is `None` if there is none up to 1000, or if it would exceed the datasheet.
     """
     if not component.scales:
         factor = 1 + (measured - predicted) / component.seconds

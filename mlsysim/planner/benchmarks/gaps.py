@@ -23,8 +23,6 @@ from mlsysim.planner.service.engines import device_of
 from mlsysim.registry.calibration.serving import plain_engine, serving_calibration_for
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver, ServingResult, ServingSolver
 
-__all__ = ["Benchmark", "Gap", "compare", "predict_load", "read_benchmark"]
-
 # Fields for a closed loop, which has only means.
 _CLOSED = {"ttft_mean": "ttft", "tpot_mean": "itl", "e2e_mean": "latency"}
 _FLIGHT = "requests_in_flight"
@@ -188,27 +186,10 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
 def predict_load(
     benchmark: Benchmark, given: Mapping[str, Any]
 ) -> tuple[OpenLoopResult | ServingResult, str]:
-    """Predict the load that a benchmark states. Arguments that are given replace it.
+    """Predict the load that a benchmark states, with arguments that replace it.
 
-    Parameters
-    ----------
-    benchmark
-        The result of `read_benchmark`.
-    given
-        Arguments of `OpenLoopSolver` or `ServingSolver`.
-
-    Returns
-    -------
-    result : OpenLoopResult or ServingResult
-        The prediction.
-    taken : str
-        The arguments and the constants that come from the file, in words.
-
-    Raises
-    ------
-    ConfigError
-        If neither the arguments nor the file state a load and its lengths, or if they state two
-        loads.
+    The second value says which arguments and constants come from the file. It is an error if
+    neither the arguments nor the file state a load and its lengths, or if they state two loads.
     """
     load = benchmark.load
     stated = {n for n in ("arrival_rate", "batch_size") if given.get(n) is not None}

@@ -11,8 +11,6 @@ from mlsysim.core.types import PRECISIONS
 from mlsysim.planner.sensitivities.questions import Question, question_of
 from mlsysim.solvers import OpenLoopResult, ServingResult
 
-__all__ = ["Lever", "devices_of", "levers_of"]
-
 _DRAFTS, _ACCEPTED = 3, 2.0
 _CACHED = 0.5
 

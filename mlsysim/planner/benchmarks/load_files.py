@@ -16,8 +16,6 @@ from mlsysim.core.units import real_number
 from mlsysim.planner.service.engines import ENGINES
 from mlsysim.registry.calibration.serving import plain_engine
 
-__all__ = ["RATES", "TIMES", "Benchmark", "read_benchmark"]
-
 TIMES = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that files and predictions have in common."""
 RATES = ("request_throughput", "output_throughput")

@@ -16,16 +16,14 @@ from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.core.fields import priors, record
 from mlsysim.core.files import printable
 from mlsysim.core.gradient import plain, slopes
-from mlsysim.core.numeric import erf
+from mlsysim.core.numeric import NINETIETH, erf
 from mlsysim.core.types import Machine, Software
 from mlsysim.core.units import Quantity, format_number
 from mlsysim.planner.sensitivities.questions import Question, question_of
 from mlsysim.planner.sensitivities.targets import crossing
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
-__all__ = ["BAND_WIDTH", "Odds", "normal", "odds", "odds_between"]
-
-BAND_WIDTH = 2 * 1.2816
+BAND_WIDTH = 2 * NINETIETH
 """Standard deviations of a normal distribution from its tenth to its ninetieth percentile."""
 _FARTHEST = 3.0
 """Factor by which a number may change for a choice to hinge on it."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Sensitivity", "recorded_field", "sensitivity"]
-
 
 class Sensitivity(Table):
     """Answer of `sensitivity`: one row per input, the strongest first.

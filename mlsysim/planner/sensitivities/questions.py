@@ -16,8 +16,6 @@ from mlsysim.core.units import dress, si_factor
 from mlsysim.solvers.arguments import Number, Whole
 from mlsysim.solvers.base import Solver
 
-__all__ = ["Place", "Question", "question_of"]
-
 
 @dataclass(frozen=True)
 class Place:
@@ -52,15 +50,7 @@ class Question:
     inputs: Inputs
 
     def place(self, path: str) -> Place:
-        """Find a number by its path.
-
-        Raises
-        ------
-        UnknownEntryError
-            If there is no such number.
-        ConfigError
-            If it is computed from others and cannot be changed by itself.
-        """
+        """Find a number by its path; one that is computed from others cannot be changed."""
         name, *below = path.split(".")
         if not hasattr(self.inputs, name) and name not in self.solver.parameters:
             raise UnknownEntryError.build(name, "input", self.solver.parameters)
@@ -101,13 +91,7 @@ class Question:
         return Place(name, kind.unit, isinstance(kind, Whole), number)
 
     def changed(self, place: Place, value: float) -> Question:
-        """Return the question with another value, in SI base units, in one place.
-
-        Raises
-        ------
-        ConfigError
-            If the value is not possible there.
-        """
+        """Return the question with another value, in SI base units, in one place."""
         name, *below = place.path.split(".")
         if not below:
             given = {**self.given, name: place.dressed(value)}
@@ -120,13 +104,7 @@ class Question:
         )
 
     def outputs(self) -> dict[str, Any]:
-        """Run the model on plain numbers.
-
-        Raises
-        ------
-        ConfigError
-            If the inputs contradict each other.
-        """
+        """Run the model on plain numbers, unless the inputs contradict each other."""
         for fault in self.solver.faults(self.inputs):
             raise fault
         return self.solver.model(self.inputs)(self.inputs.plain())

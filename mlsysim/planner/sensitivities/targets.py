@@ -20,8 +20,6 @@ from mlsysim.core.units import dress, format_number, strip, told, unit
 from mlsysim.planner.sensitivities.elasticities import Sensitivity
 from mlsysim.planner.sensitivities.questions import Place, Question, question_of
 
-__all__ = ["Requirement", "crossing", "required"]
-
 _DECADES = 6
 _PER_DECADE = 8
 _MOST_WHOLE = 256
@@ -364,23 +362,10 @@ def _whole_between(bad: float, good: float, search: _Search) -> float | None:
 def crossing(
     difference: Callable[[float], float | None], value: float, way: float, *, factor: float = 1e3
 ) -> float | None:
-    """Find where a function of a positive number changes sign, in one direction from a value.
+    """Return where a function of a positive number changes sign, in one direction from a value.
 
-    Parameters
-    ----------
-    difference
-        The function; `None` where it has no value.
-    value
-        Where to start.
-    way
-        +1 to look at larger values, -1 at smaller ones.
-    factor
-        How far to look, as a factor.
-
-    Returns
-    -------
-    float or None
-        The nearest such value; `None` if there is none.
+    `way` is +1 to look at larger values and -1 to look at smaller ones, up to a `factor`. The
+    answer is `None` if there is no such value, or if the function has no value on the way there.
     """
     good = bad = value
     start = difference(value)

@@ -9,9 +9,9 @@ Then it joins every pair in which neither part is worse than another one in ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from mlsysim.core.types import NetworkFabric
 from mlsysim.planner.service.engines import LEVERS, Choice, queue_times, stacked
 from mlsysim.planner.service.limits import SLO
+from mlsysim.planner.service.probabilities import LogError
 from mlsysim.planner.service.serving_plans import POOL_LEVERS
 from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.traffic import Traffic
 
-__all__ = ["Deployments", "disaggregated_pools", "later_times", "replicated_engines"]
-
 Columns = dict[str, NDArray[Any]]
 _ROWS_AT_ONCE = 20_000
 _FORMAT = LEVERS.index("kv_precision")
-_NO_ERRORS = np.empty((0, 4, 2))
 _PERCENTS = ("mean", "p50", "p90", "p99")
 
 
@@ -41,17 +39,18 @@ class Deployments:
     """Errors of time to first token, steps, energy and capacity, row by row: mean and deviation."""
     tried: int
 
+    @classmethod
+    def of(cls, parts: Sequence[Columns], log_errors: Sequence[NDArray[Any]], tried: int) -> Self:
+        """Return all rows of several parts."""
+        if not parts:
+            return cls({}, np.empty((0, 4, 2)), tried)
+        return cls(_joined(parts), np.concatenate(log_errors), tried)
+
     def joined_with(self, other: Deployments) -> Deployments:
         """Return the rows of both."""
-        tried = self.tried + other.tried
-        if not self.columns or not other.columns:
-            some = self if self.columns else other
-            return Deployments(some.columns, some.log_errors, tried)
-        return Deployments(
-            _joined([self.columns, other.columns]),
-            np.concatenate([self.log_errors, other.log_errors]),
-            tried,
-        )
+        both = [item for item in (self, other) if item.columns]
+        columns, log_errors = [item.columns for item in both], [item.log_errors for item in both]
+        return Deployments.of(columns, log_errors, self.tried + other.tried)
 
 
 def replicated_engines(
@@ -59,33 +58,27 @@ def replicated_engines(
 ) -> Deployments:
     """Try every engine with every number of replicas."""
     parts, log_errors, tried = [], [], 0
-    for part in _answers(choices, traffic, most):
-        tried += part.kept.size
-        part = part.within(limits)
-        if not part.kept.any():
+    for part in _parts(choices, traffic, most, limits):
+        tried += part.tried
+        if not len(part.rows):
             continue
-        rows, spots = np.nonzero(part.kept)
-        columns = part.levers(rows) | part.counts_at(rows, spots)
-        columns |= {name: 1e3 * part.times[name][rows, spots] for name in SLO}
-        columns["utilization"] = part.times["utilization"][rows, spots]
-        read = part.read_share(traffic)[rows, spots]
+        columns = _rows(_levers(part.choices), part.rows)
+        columns |= {"replicas": part.replicas, "devices": part.devices}
+        columns |= {name: 1e3 * part.time(name) for name in SLO}
+        columns["utilization"] = part.time("utilization")
         columns |= _rates(
             traffic,
-            devices=columns["devices"],
-            cost=part.of("price")[rows] * columns["devices"],
-            read=read,
-            prompts=part.prompts(rows, spots),
-            power=part.times["device_power"][rows, spots] * columns["devices"],
-            tpot=part.times["tpot_mean"][rows, spots],
+            devices=part.devices,
+            cost=part.of("price") * part.devices,
+            read=part.read_share(traffic),
+            new=part.spread(part.engine.seq_len),
+            attending=part.spread(part.engine.attending / part.engine.prefill),
+            power=part.time("device_power") * part.devices,
+            tpot=part.time("tpot_mean"),
         )
         parts.append(columns)
-        errors = np.array(
-            [[(d.mean, d.deviation) for d in item.log_errors] for item in part.choices]
-        )
-        log_errors.append(errors[rows])
-    if not parts:
-        return Deployments({}, _NO_ERRORS, tried)
-    return Deployments(_joined(parts), np.concatenate(log_errors), tried)
+        log_errors.append(_log_errors([item.log_errors for item in part.choices])[part.rows])
+    return Deployments.of(parts, log_errors, tried)
 
 
 def disaggregated_pools(
@@ -97,17 +90,11 @@ def disaggregated_pools(
     most: int,
 ) -> Deployments:
     """Try every pair of pools, with every number of engines in each."""
-    first_limits = {name: limit for name, limit in limits.items() if name.startswith("ttft")}
-    token_limits = {name: limit for name, limit in limits.items() if name.startswith("tpot")}
-    answer = traffic.output_len - 1
-    prefill, prefill_tried = _pool_candidates(prefills, traffic, most, first_limits, _first, 1.0)
-    # The time per token counts from the first token, so it includes the wait in the second pool.
-    decode, decode_tried = _pool_candidates(
-        decodes, traffic, most, token_limits, later_times, answer
-    )
+    prefill, prefill_tried = _pool_candidates(prefills, traffic, most, limits, "prefill")
+    decode, decode_tried = _pool_candidates(decodes, traffic, most, limits, "decode")
     tried = prefill_tried * decode_tried
     if not prefill or not decode:
-        return Deployments({}, _NO_ERRORS, tried)
+        return Deployments.of([], [], tried)
     parts, log_errors = [], []
     bandwidth, latency = link.si("bandwidth"), link.si("latency")
     for row, engine in enumerate(prefill["engine"]):
@@ -142,18 +129,15 @@ def disaggregated_pools(
             devices=devices,
             cost=cost,
             read=first["cost"] / cost,
-            prompts=_Prompts(
-                engine.engine.seq_len, engine.engine.attending / engine.engine.prefill
-            ),
+            new=engine.engine.seq_len,
+            attending=engine.engine.attending / engine.engine.prefill,
             power=first["power"] + second["power"],
             tpot=times["tpot_mean"][possible],
         )
         parts.append(columns)
         pairs = [(engine.log_errors[0], *item.log_errors[1:]) for item in second["engine"]]
-        log_errors.append(np.array([[(e.mean, e.deviation) for e in pair] for pair in pairs]))
-    if not parts:
-        return Deployments({}, _NO_ERRORS, tried)
-    return Deployments(_joined(parts), np.concatenate(log_errors), tried)
+        log_errors.append(_log_errors(pairs))
+    return Deployments.of(parts, log_errors, tried)
 
 
 def _pair_times(first: Mapping[str, Any], decode: Columns, transfer: NDArray[Any]) -> Columns:
@@ -180,61 +164,70 @@ def _levers(choices: Sequence[Choice] | NDArray[Any]) -> Columns:
     }
 
 
+def _log_errors(engines: Sequence[Sequence[LogError]]) -> NDArray[Any]:
+    """Return the mean and the deviation of each error of each engine."""
+    return np.array([[(error.mean, error.deviation) for error in errors] for errors in engines])
+
+
 @dataclass(frozen=True)
-class _Answers:
-    """Results of engines of one size, each with every number of replicas."""
+class _Part:
+    """Engines of one size, each with the numbers of replicas that meet the limits: one per row."""
 
     choices: Sequence[Choice]
     engine: Engine
     """All engines, stacked."""
-    counts: NDArray[Any]
-    times: dict[str, Any]
-    kept: NDArray[Any]
+    times: Mapping[str, Any]
+    """Times of every engine with every number of replicas."""
+    rows: NDArray[Any]
+    """The engine of each row."""
+    spots: NDArray[Any]
+    """Its place among the numbers of replicas."""
+    tried: int
 
-    def within(self, limits: Mapping[str, float]) -> _Answers:
-        """Return the results that meet the limits."""
-        kept = self.kept & np.array(self.times["stable"])
-        for name, limit in limits.items():
-            kept &= np.nan_to_num(self.times[name], nan=np.inf) <= limit
-        return replace(self, kept=kept)
+    @property
+    def replicas(self) -> NDArray[Any]:
+        """Replicas of each row."""
+        return self.spots + 1
+
+    @property
+    def devices(self) -> NDArray[Any]:
+        """Devices of each row."""
+        return self.replicas * self.choices[0].devices
 
     def of(self, name: str) -> NDArray[Any]:
-        """Return a field of the engines."""
-        return np.array([getattr(item, name) for item in self.choices])
+        """Return a field of each row's engine."""
+        field: NDArray[Any] = np.array([getattr(item, name) for item in self.choices])[self.rows]
+        return field
 
-    def levers(self, rows: NDArray[Any]) -> Columns:
-        """Return the levers of engines."""
-        return _rows(_levers(self.choices), rows)
+    def spread(self, values: Any) -> NDArray[Any]:
+        """Return each row's number among those of engines, or of engines and their replicas."""
+        shape = self.times["stable"].shape
+        numbers: NDArray[Any] = np.broadcast_to(values, shape)[self.rows, self.spots]
+        return numbers
 
-    def counts_at(self, rows: NDArray[Any], spots: NDArray[Any]) -> Columns:
-        """Return replicas and devices."""
-        counts = self.counts[spots].astype(int)
-        return {"replicas": counts, "devices": counts * self.of("devices")[rows]}
+    def time(self, name: str) -> NDArray[Any]:
+        """Return a time of each row."""
+        return self.spread(self.times[name])
 
     def read_share(self, traffic: Traffic) -> NDArray[Any]:
         """Return the share of an engine's work that is prefill; the rest is decode."""
-        read = self.engine.prefill / (self.engine.ranks * self.engine.stages)
+        read = self.spread(self.engine.prefill / (self.engine.ranks * self.engine.stages))
         # By Little's law: without those that wait, load a prefix, or are in prefill
-        later = 1 - self.times["ttft_mean"] / self.times["e2e_mean"]
-        running = np.maximum(later * self.times["requests_in_flight"], 1)
-        made = max(traffic.output_len - 1, 0) * self.times["decode_latency"] / running
-        share: NDArray[Any] = read / (read + made)
-        return share
-
-    def prompts(self, rows: NDArray[Any], spots: NDArray[Any]) -> _Prompts:
-        """Return the prompts of engines."""
-        engine, shape = self.engine, self.kept.shape
-        attending = engine.attending / engine.prefill
-        return _Prompts(
-            np.broadcast_to(engine.seq_len, shape)[rows, spots],
-            np.broadcast_to(attending, shape)[rows, spots],
-        )
+        later = 1 - self.time("ttft_mean") / self.time("e2e_mean")
+        running = np.maximum(later * self.time("requests_in_flight"), 1)
+        made = max(traffic.output_len - 1, 0) * self.time("decode_latency") / running
+        return np.asarray(read / (read + made))
 
 
-def _answers(
-    choices: Sequence[Choice], traffic: Traffic, most: int, answer: float | None = None
-) -> Iterator[_Answers]:
-    """Yield results of engines of one size, in batches that fit in the processor's cache."""
+def _parts(
+    choices: Sequence[Choice],
+    traffic: Traffic,
+    most: int,
+    limits: Mapping[str, float],
+    role: str = "both",
+) -> Iterator[_Part]:
+    """Yield engines of one size that meet the limits, in batches that fit in the cache."""
+    answer = {"both": traffic.output_len, "prefill": 1.0, "decode": traffic.output_len - 1}[role]
     rate = traffic.si("arrival_rate")
     for size in sorted({item.devices for item in choices}):
         engines = [item for item in choices if item.devices == size]
@@ -246,16 +239,20 @@ def _answers(
             batch = engines[start : start + several]
             engine = stacked(batch, rate / counts)
             times = queue_times(engine, rate / counts, traffic, answer)
-            yield _Answers(batch, engine, counts, times, np.ones(times["stable"].shape, bool))
-
-
-def _first(times: Mapping[str, Any], answer: float) -> Columns:
-    """Return the times that a prefill pool determines."""
-    return {f"ttft_{percent}": times[f"ttft_{percent}"] for percent in _PERCENTS}
+            if role == "decode":
+                times |= later_times(times, answer)
+            sufficient = np.array(times["stable"])
+            for name, limit in limits.items():
+                sufficient &= np.nan_to_num(times[name], nan=np.inf) <= limit
+            rows, spots = np.nonzero(sufficient)
+            yield _Part(batch, engine, times, rows, spots, sufficient.size)
 
 
 def later_times(times: Mapping[str, Any], answer: float) -> Columns:
-    """Return the times that a decode pool determines, for all tokens after the first."""
+    """Return the times that a decode pool determines, for all tokens after the first.
+
+    The time per token counts from the first token, so it includes the wait in the second pool.
+    """
     later = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
     for percent in _PERCENTS:
         others = (answer - 1) * times[f"tpot_{percent}"] if answer > 1 else 0.0
@@ -268,43 +265,43 @@ def _pool_candidates(
     traffic: Traffic,
     most: int,
     limits: Mapping[str, float],
-    times_of: Callable[[Mapping[str, Any], float], Columns],
-    answer: float,
+    role: str,
 ) -> tuple[Columns, int]:
     """Return the engines and counts of one pool that may be part of a best plan.
 
     The columns are the engine, its replicas and their properties, and the times that the pool
     determines. They are empty if no engine meets the limits. The number is that of all tried.
     """
+    limited, *others = {"prefill": ("ttft",), "decode": ("tpot", "e2e")}[role]
+    limits = {name: limit for name, limit in limits.items() if name.startswith(limited)}
+    names = [f"{time}_{percent}" for time in (*others, limited) for percent in _PERCENTS]
     parts, tried = [], 0
-    for part in _answers(choices, traffic, most, answer):
-        tried += part.kept.size
-        times = times_of(part.times, answer)
-        part = replace(part, times=part.times | times).within(limits)
-        rows, spots = np.nonzero(part.kept)
-        if not len(rows):
+    for part in _parts(choices, traffic, most, limits, role):
+        tried += part.tried
+        if not len(part.rows):
             continue
-        columns = part.counts_at(rows, spots)
-        columns |= {
-            "cost": part.of("price")[rows] * columns["devices"],
-            "power": part.times["device_power"][rows, spots] * columns["devices"],
-            "moved": part.of("moved")[rows],
-            "utilization": part.times["utilization"][rows, spots],
+        columns = {
+            "replicas": part.replicas,
+            "devices": part.devices,
+            "cost": part.of("price") * part.devices,
+            "power": part.time("device_power") * part.devices,
+            "moved": part.of("moved"),
+            "utilization": part.time("utilization"),
         }
-        columns |= {name: part.times[name][rows, spots] for name in times}
-        columns["engine"] = np.array(part.choices, dtype=object)[rows]
+        columns |= {name: part.time(name) for name in names}
+        columns["engine"] = np.array(part.choices, dtype=object)[part.rows]
         formats = [f"{item.levers[_FORMAT]}, {item.software}" for item in part.choices]
-        columns["format"] = np.array(formats)[rows]
-        columns["calibration"] = part.levers(rows)["calibration"]
+        columns["format"] = np.array(formats)[part.rows]
+        columns["calibration"] = _levers(part.choices)["calibration"][part.rows]
         parts.append(columns)
     if not parts:
         return {}, tried
     columns = _joined(parts)
     # Pools with other errors, or with a cache that other software reads, are not compared.
     groups = np.char.add(columns["format"], columns["calibration"])
-    names = ("devices", "cost", "power", "moved", "utilization", *times)
+    respected = ("devices", "cost", "power", "moved", "utilization", *names)
     known = columns | {"cost": np.nan_to_num(columns["cost"])}
-    respects = np.column_stack([known[name] for name in names])
+    respects = np.column_stack([known[name] for name in respected])
     return _rows(columns, pareto_front(respects, groups)), tried
 
 
@@ -326,21 +323,14 @@ def pareto_front(respects: NDArray[Any], groups: NDArray[Any]) -> NDArray[Any]:
     return np.array(front, int)
 
 
-@dataclass(frozen=True)
-class _Prompts:
-    """New tokens of the prompts of engines, and the part of a prefill due to cached tokens."""
-
-    new: Any
-    attending: Any
-
-
 def _rates(
     traffic: Traffic,
     *,
     devices: Any,
     cost: Any,
     read: Any,
-    prompts: _Prompts,
+    new: Any,
+    attending: Any,
     power: Any,
     tpot: Any,
 ) -> Columns:
@@ -353,13 +343,13 @@ def _rates(
     rate = traffic.si("arrival_rate")
     tokens = rate * traffic.output_len
     prefill = 1e6 * read * cost / rate
-    cached = np.maximum(traffic.seq_len - prompts.new, 0)
+    cached = np.maximum(traffic.seq_len - new, 0)
     none = np.where(cached > 0, 1.0, np.nan)
     return {
         "cost_per_token": 1e6 * cost / tokens,
-        "cost_per_input_token": (1 - prompts.attending) * prefill / prompts.new,
+        "cost_per_input_token": (1 - attending) * prefill / new,
         "cost_per_output_token": 1e6 * (1 - read) * cost / tokens,
-        "cost_per_cached_token": none * prompts.attending * prefill / np.maximum(cached, 1),
+        "cost_per_cached_token": none * attending * prefill / np.maximum(cached, 1),
         "energy_per_token": power / tokens,
         "tokens_per_s_per_user": 1 / tpot,
         "tokens_per_s_per_device": tokens / devices,

@@ -30,22 +30,6 @@ from mlsysim.solvers.traffic.inputs import ONLY, OpenLoopInputs
 from mlsysim.solvers.traffic.queue import queue_at, settled
 from mlsysim.traffic import Traffic
 
-__all__ = [
-    "ENGINES",
-    "LEVERS",
-    "LIMITS_PER_RANK",
-    "Choice",
-    "Choices",
-    "applied",
-    "at_rates",
-    "device_of",
-    "listed",
-    "log_errors_of",
-    "queue_times",
-    "shared_arguments",
-    "stacked",
-]
-
 LEVERS = ("hardware", "calibration", *SIZES, *FORMATS, "batch_limit")
 ENGINES = ("DeepSpeed", "SGLang", "TensorRT-LLM", "llama.cpp", "vLLM")
 """Software with constants for some devices."""
@@ -82,36 +66,21 @@ class Choice:
 
 @dataclass
 class Choices:
-    """Values that each lever may have.
-
-    Attributes
-    ----------
-    fixed : Mapping[str, object]
-        Arguments of `OpenLoopSolver` that all engines share.
-    hardware : Sequence[Accelerator | Node | Fleet]
-        Devices, nodes and fleets.
-    engines : Sequence[str | None]
-        Software; `None` takes the device's default constants.
-    sizes : Mapping[str, Sequence[int] | None]
-        Sizes to choose from; `None` takes all sizes that the hardware and the model allow.
-    weights, caches : Sequence[str]
-        Formats of weights, and of keys and values.
-    limits : Sequence[int] or None
-        Limits on the sequences that an engine runs at once; `None` takes `LIMITS_PER_RANK` for each
-        rank of attention.
-    prices : object
-        Price per device and time, or a mapping from device names to prices; `None` takes the
-        registry's.
-    """
+    """Values that each lever may have, and the arguments of `OpenLoopSolver` that are `fixed`."""
 
     fixed: Mapping[str, Any]
     hardware: Sequence[Accelerator | Node | Fleet]
     engines: Sequence[str | None]
+    """Software; `None` takes the device's default constants."""
     sizes: Mapping[str, Sequence[int] | None]
+    """Sizes to choose from; `None` takes all sizes that the hardware and the model allow."""
     weights: Sequence[str]
     caches: Sequence[str]
     limits: Sequence[int] | None
+    """Limits on the sequences that an engine runs at once; `None` takes `LIMITS_PER_RANK` for each
+    rank of attention."""
     prices: Any
+    """Price per device and time, or a mapping from device names; `None` takes the registry's."""
     largest_limit: bool = False
     """Whether to try only the largest limit."""
     constants: dict[str, ServingCalibration] = field(default_factory=dict)
@@ -335,13 +304,7 @@ def _limited(engine: Engine, limit: int) -> Engine:
 def shared_arguments(
     engine: Mapping[str, Any], taken: Iterable[str], why: str = "traffic has it already"
 ) -> dict[str, Any]:
-    """Return other arguments of `OpenLoopSolver` that all engines of a service share.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such argument, it is taken, or its value is out of range.
-    """
+    """Return other arguments of `OpenLoopSolver` that all engines share, none of them taken."""
     if wrong := sorted(engine.keys() - OpenLoopSolver.parameters.keys()):
         raise ConfigError(
             f"{', '.join(wrong)}: not an argument of OpenLoopSolver; choose among "
@@ -401,13 +364,7 @@ def stacked(choices: Sequence[Choice], rates: Any = _SELDOM) -> Engine:
 
 
 def listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
-    """Return one or several values as a list of distinct values.
-
-    Raises
-    ------
-    ConfigError
-        If there are none, or one is of another kind.
-    """
+    """Return one or several values of a kind as a list of distinct values."""
     several = isinstance(value, Iterable) and not isinstance(value, (kinds, str, Mapping))
     choices = list(value) if several else [value]
     wrong = [item for item in choices if not isinstance(item, kinds) or isinstance(item, bool)]

@@ -17,8 +17,6 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.work import decode_score_flops, token_flops
 from mlsysim.traffic import Traffic
 
-__all__ = ["SLO", "check_floor", "floor_of", "limits_of", "physical_times"]
-
 SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
 """Times that can be limited by an SLO."""
 _PARTS = {
@@ -29,13 +27,7 @@ _PARTS = {
 
 
 def limits_of(slo: Mapping[str, Quantity], traffic: Traffic) -> dict[str, float]:
-    """Return the limits of a service in seconds.
-
-    Raises
-    ------
-    ConfigError
-        If there are none, or one is unknown, not a time, or of a part that requests do not have.
-    """
+    """Return the limits of a service in seconds, each of a time that its requests have."""
     if not isinstance(slo, Mapping) or not slo:
         raise ConfigError(
             f"slo = {shown(slo)} has no limits: give some, such as {{'ttft_p99': Q_(500, 'ms')}}",
@@ -95,16 +87,6 @@ def physical_times(i: OpenLoopInputs) -> dict[str, tuple[float, str]]:
     Each device moves its bytes at the full bandwidth of its memory and computes its share of the
     operations at the peak rate. Nothing else takes time: no launches, exchanges or other requests.
     Bytes include activations that the model of passes streams through memory.
-
-    Parameters
-    ----------
-    i
-        Inputs of an engine, in base units.
-
-    Returns
-    -------
-    dict
-        For ``"ttft"``, ``"tpot"`` and ``"e2e"``, seconds and words.
     """
     model, per_mac = i.model, i.conventions.flops_per_mac
     d = device_rates(i)
@@ -137,18 +119,10 @@ def _slower(i: OpenLoopInputs, traffic: Any, flops: Any) -> tuple[float, str]:
 def floor_of(
     name: str, limit: float, alone: Mapping[str, float], i: OpenLoopInputs, engine: str
 ) -> ConfigError:
-    """Return the error for a limit that an engine cannot meet even for one request.
+    """Return the error for a limit in seconds that an engine cannot meet even for one request.
 
-    Parameters
-    ----------
-    name, limit
-        The time and its limit in seconds.
-    alone
-        Predicted times of a request that has the engine to itself.
-    i
-        Inputs of the engine, in base units.
-    engine
-        The engine in words.
+    `alone` has the predicted times of a request that has the engine to itself, and `engine` is the
+    engine in words.
     """
     time, least = name.split("_")[0], float(alone[name])
     bound, by = physical_times(i)[time]

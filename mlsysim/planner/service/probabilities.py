@@ -23,8 +23,6 @@ from mlsysim.core.table import Column, Table
 from mlsysim.planner.sensitivities.certainty import BAND_WIDTH, normal
 from mlsysim.solvers.traffic.bands import law_edges
 
-__all__ = ["LEVELS", "LogError", "certainty", "edges", "keeping", "reached", "wins"]
-
 LEVELS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of keeping the limits for which an answer states the cost."""
 

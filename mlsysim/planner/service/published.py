@@ -12,8 +12,6 @@ from mlsysim.planner.service.engines import device_of
 from mlsysim.validation.columns import KINDS, Columns
 from mlsysim.validation.rows import Row, Skip, rows_of
 
-__all__ = ["published_runs"]
-
 _TIMES = ("ttft", "itl")
 _USER, _DEVICE = "tokens_per_s_per_user", "tokens_per_s_per_device"
 _UNITS = dict.fromkeys(
@@ -54,13 +52,7 @@ def published_runs(
     lengths: tuple[float, float],
     within: float | None,
 ) -> Table:
-    """Return the runs of a model on some devices and in some formats, with predictions.
-
-    Raises
-    ------
-    ConfigError
-        If `source` cannot be read or has no times, or `within` is less than one.
-    """
+    """Return the runs of a model on some devices and in some formats, with predictions."""
     usable = isinstance(within, (int, float)) and not isinstance(within, bool) and within >= 1
     if within is not None and not usable:
         raise ConfigError(

@@ -43,8 +43,6 @@ from mlsysim.solvers.traffic.engine import engine_of
 from mlsysim.solvers.traffic.inputs import ROLES, OpenLoopArguments
 from mlsysim.traffic import Trace, Traffic
 
-__all__ = ["CapacityPlan", "capacity"]
-
 _DAY = 86_400.0
 _HOUR = 3600.0
 _START_UP = 300.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Fleet, Node
 from mlsysim.core.units import Quantity, format_number, strip
+from mlsysim.planner.plans import PlanTable, numbers, unbeaten
 from mlsysim.planner.service.engines import LEVERS, applied, device_of
 from mlsysim.planner.service.limits import SLO
 from mlsysim.registry.calibration.serving import ServingCalibrations
@@ -24,20 +25,6 @@ from mlsysim.solvers.serving.inputs import SIZES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "POOL_LEVERS",
-    "SERVING_GOALS",
-    "UNITS",
-    "UNMEASURED",
-    "ServingPlan",
-    "ServingTable",
-    "equal_lengths",
-    "exact_percent",
-    "percent",
-    "traffic_words",
-    "without_runs",
-]
 
 SERVING_GOALS = {
     "fewest_devices": "devices",
@@ -72,7 +59,7 @@ UNITS = {
 }
 
 
-class ServingTable(Table):
+class ServingTable(PlanTable):
     """Plans: levers, replicas, times and costs, best first."""
 
     def __init__(
@@ -82,7 +69,7 @@ class ServingTable(Table):
         others: Mapping[str, Any],
         nouns: Mapping[str, Any],
     ) -> None:
-        super().__init__(columns)
+        super().__init__(columns, traffic, others, nouns)
         self._traffic, self._nouns = dict(traffic), dict(nouns)
         self._fixed = {**traffic, **others}
 
@@ -187,19 +174,8 @@ class ServingTable(Table):
 
     def front(self) -> ServingTable:
         """Return the plans that no other one beats both per user and per device."""
-        user = -np.asarray(self["tokens_per_s_per_user"].magnitude)
-        device = -np.asarray(self["tokens_per_s_per_device"].magnitude)
-        order = np.lexsort((device, user))
-        before = np.minimum.accumulate(np.concatenate([[np.inf], device[order][:-1]]))
-        return self.take(order[device[order] < before])
-
-    def take(self, indices: Sequence[int] | Any) -> ServingTable:
-        """Return the rows at `indices`, in that order."""
-        rows = np.asarray(indices, dtype=int)
-        return self._rebuilt({n: Column(c.values[rows], c.unit) for n, c in self._columns.items()})
-
-    def _rebuilt(self, columns: Mapping[str, Column]) -> ServingTable:
-        return ServingTable(columns, self._traffic, self._fixed, self._nouns)
+        user, device = (-numbers(self, f"tokens_per_s_per_{share}") for share in ("user", "device"))
+        return self.take(unbeaten(user, device))
 
 
 @record

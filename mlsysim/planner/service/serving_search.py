@@ -22,6 +22,7 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.units import Q_, Quantity, format_number
+from mlsysim.planner.plans import numbers
 from mlsysim.planner.prices import price_words
 from mlsysim.planner.service.deployments import Deployments, disaggregated_pools, replicated_engines
 from mlsysim.planner.service.engines import (
@@ -53,15 +54,6 @@ from mlsysim.solvers.signatures import composed
 from mlsysim.solvers.traffic.inputs import OpenLoopArguments
 from mlsysim.solvers.traffic.solver import overload
 from mlsysim.traffic import Traffic
-
-__all__ = [
-    "CONFIDENCE",
-    "PRICE",
-    "SERVING_GOALS",
-    "ServingPlan",
-    "ServingTable",
-    "plan_serving",
-]
 
 CONFIDENCE = 0.8
 """Usual probability of keeping all limits."""
@@ -366,15 +358,10 @@ def _order(columns: Mapping[str, NDArray[Any]], goal: str) -> NDArray[Any]:
     return np.lexsort((last, certain, devices, first))
 
 
-def _numbers(table: Table, name: str) -> NDArray[Any]:
-    column = table[name]
-    return np.asarray(getattr(column, "magnitude", column), float)
-
-
 def _alternatives(table: ServingTable, goal: str) -> Table:
     """Return the first (best) of the sorted plans for each other value of a lever."""
     column, best = SERVING_GOALS[goal], table.row(0)
-    value, rows = _numbers(table, column), []
+    value, rows = numbers(table, column), []
     for name in (*LEVERS, "pools"):
         if name not in table.columns:
             continue
@@ -390,8 +377,8 @@ def _alternatives(table: ServingTable, goal: str) -> Table:
 
 
 def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, float]:
-    room = {n: 1e3 * limit / float(_numbers(table, n)[0]) - 1 for n, limit in limits.items()}
-    return room | {"arrival_rate": 1 / float(_numbers(table, "utilization")[0]) - 1}
+    room = {n: 1e3 * limit / float(numbers(table, n)[0]) - 1 for n, limit in limits.items()}
+    return room | {"arrival_rate": 1 / float(numbers(table, "utilization")[0]) - 1}
 
 
 def _tested(table: ServingTable, constants: Mapping[str, ServingCalibration]) -> NDArray[np.bool_]:
@@ -423,7 +410,7 @@ def _contest(
     order = np.concatenate([certain, np.setdiff1d(np.arange(len(devices)), certain)])
     _, first = np.unique(devices[order], return_index=True)
     best = order[np.sort(first)]
-    value, tested = _numbers(table, SERVING_GOALS[goal])[best], _tested(table, constants)[best]
+    value, tested = numbers(table, SERVING_GOALS[goal])[best], _tested(table, constants)[best]
     known = tested & np.isfinite(log_errors[best]).all(axis=1) & np.isfinite(value)
     rivals = np.flatnonzero(known & known[0] & np.isin(best, certain))[1:]
     stays = None

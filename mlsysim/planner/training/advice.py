@@ -18,14 +18,11 @@ from mlsysim.planner.prices import Price
 from mlsysim.planner.sensitivities.certainty import Odds, odds_between
 from mlsysim.planner.training.contrasts import compared, parts_of, spent
 from mlsysim.planner.training.diagnosis import Diagnosis
-from mlsysim.planner.training.plans import Plans
-from mlsysim.planner.training.search import Search
+from mlsysim.planner.training.search import Plans, Search
 from mlsysim.planner.training.space import EXCHANGE, LEVERS
 from mlsysim.registry.calibration.published import PublishedRun
 from mlsysim.solvers import DistributedResult, DistributedSolver, ReliabilityResult
 from mlsysim.solvers.device import memory_account
-
-__all__ = ["Advice", "Alternative", "alternatives"]
 
 _COMPARED = 20
 """Plans in which a feature of the exchanges is switched off."""

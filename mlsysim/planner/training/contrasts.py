@@ -12,8 +12,6 @@ from mlsysim.core.files import printable
 from mlsysim.core.units import Q_, Quantity
 from mlsysim.solvers import DistributedResult
 
-__all__ = ["Contrast", "contrast", "parts_of", "spent"]
-
 PARTS = {
     "tp_communication_latency": "tensor all-reduces",
     "cp_communication_latency": "keys and values around the ring",
@@ -58,13 +56,7 @@ class Contrast:
 
 
 def parts_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the parts of a step in seconds; they add up to the step.
-
-    Parameters
-    ----------
-    result
-        A result of `DistributedSolver`, or a row of plans.
-    """
+    """Return the parts of a step, or of a row of plans, in seconds; they add up to the step."""
     compute = _seconds(result, "compute_latency")
     again = compute * (1 - result["mfu"] / result["hfu"])
     parts = {"arithmetic": compute - again, "recomputed arithmetic": again}

@@ -22,8 +22,6 @@ from mlsysim.planner.training.contrasts import spent
 from mlsysim.planner.training.space import divisors
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
-__all__ = ["Diagnosis", "diagnose"]
-
 _LEAST_GAIN = 0.01
 """Share of tokens per second that a change must add before it is worth a diagnosis."""
 _MUCH = 0.1

@@ -22,8 +22,6 @@ from mlsysim.solvers import (
 from mlsysim.solvers.arguments import Choice
 from mlsysim.sweeps import Sweep, sweep
 
-__all__ = ["GOALS", "MILLION", "Goal"]
-
 GOALS = ("throughput", "time", "cost", "carbon", "fewest_devices")
 
 MILLION = 1e6

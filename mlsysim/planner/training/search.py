@@ -14,9 +14,9 @@ from mlsysim.core.errors import OOMError, ParallelismError
 from mlsysim.core.table import Column
 from mlsysim.core.types import SCHEDULES, Fleet, TransformerModel, find_precision
 from mlsysim.core.units import Q_, format_number
+from mlsysim.planner.plans import PlanTable
 from mlsysim.planner.training.contrasts import PARTS
 from mlsysim.planner.training.goals import Goal
-from mlsysim.planner.training.plans import Plans
 from mlsysim.planner.training.space import (
     EXCHANGE,
     LEVERS,
@@ -31,10 +31,8 @@ from mlsysim.planner.training.space import (
 )
 from mlsysim.registry.calibration.training import Options, calibration_for, options_of
 from mlsysim.slices import Executors
-from mlsysim.solvers import DistributedSolver
+from mlsysim.solvers import DistributedResult, DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
-
-__all__ = ["Search", "crossing_nodes"]
 
 _RANKS = ("cp_size", "crosses", "zero_stage", "virtual_stages", "memory", "tp_size", "pp_size")
 """Among equally good plans, the one with less of these comes first, in this order."""
@@ -58,6 +56,48 @@ _ANSWERS = (
 _COMPONENTS = ("weights", "gradient", "optimizer", "activation", "working")
 _WHOLE = ("dp_size", "microbatch_size")
 _SHOWN = ("fleet", "batch_size", "dp_size", *LEVERS, *EXCHANGE, "microbatch_size")
+
+
+class Plans(PlanTable):
+    """Feasible configurations, best first: the levers, the goal, and parts of the result."""
+
+    def __init__(
+        self, columns: Mapping[str, Column], fixed: Mapping[str, Any], fleets: Mapping[str, Any]
+    ) -> None:
+        super().__init__(columns, fixed, fleets)
+        self._fixed = dict(fixed)
+        self._fleets = dict(fleets)
+
+    def configuration(self, index: int) -> dict[str, Any]:
+        """Return the arguments of `DistributedSolver` for one row.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row.
+        """
+        row = self.row(index)
+        searched = {name: row[name] for name in ("batch_size", *LEVERS)}
+        for name in EXCHANGE:
+            if name in row:
+                searched[name] = None if row[name] == "" else row[name]
+        if searched.get("expert_nodes") is not None:
+            searched["expert_nodes"] = int(searched["expert_nodes"])
+        return {**self._fixed, "fleet": self._fleets[row["fleet"]], **searched}
+
+    def result(self, index: int) -> DistributedResult:
+        """Solve one row, for its reasons and its derivation.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such row.
+        """
+        return DistributedSolver.solve(**self.configuration(index))
+
+    def where(self, mask: Any) -> Plans:
+        """Return the rows for which `mask`, one True or False per row, is true."""
+        return self.take(np.flatnonzero(np.asarray(mask)))
 
 
 @dataclass

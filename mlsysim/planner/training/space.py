@@ -19,20 +19,6 @@ from mlsysim.core.types import (
 )
 from mlsysim.registry.calibration.training import Options
 
-__all__ = [
-    "EXCHANGE",
-    "LEVERS",
-    "MOST_CONFIGURATIONS",
-    "Rows",
-    "by_exchange",
-    "by_words",
-    "divisors",
-    "layouts",
-    "masked",
-    "partial_recomputes",
-    "too_many",
-]
-
 Rows = dict[str, NDArray[Any]]
 
 MOST_CONFIGURATIONS = 4_000_000
@@ -64,20 +50,13 @@ def layouts(
     seq_len: int,
     given: Mapping[str, Sequence[Any]],
 ) -> Rows:
-    """Return consistent group sizes, microbatches and chunks.
+    """Return consistent group sizes, microbatches and chunks, unless there are too many or none.
 
     The result has every tensor group that divides the heads, every pipeline no deeper than the
     model, every context group that divides a sequence, and every expert group that divides the
     experts, if they tile the fleet and leave replicas that share the batch evenly. It has every
     number of whole microbatches, and every number of chunks that divides the layers evenly, with or
     without separate chunks for the embedding and the output.
-
-    Raises
-    ------
-    ConfigError
-        If there are too many to search.
-    ParallelismError
-        If there is no valid configuration.
     """
     devices = fleet.total_accelerators
     largest = np.iinfo(np.int64).max // devices

@@ -1,0 +1,59 @@
+"""Tables of plans, best first, and the plans that no other one beats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.calls import checked_by_numpy, expects
+from mlsysim.core.table import Column, Table
+
+
+class PlanTable(Table):
+    """Columns that are arrays, with a row for each plan, best first."""
+
+    def __init__(self, columns: Mapping[str, Column], *shared: Mapping[str, Any]) -> None:
+        super().__init__(columns)
+        self._shared = shared
+
+    def _rebuilt(self, columns: Mapping[str, Column]) -> Self:
+        return type(self)(columns, *self._shared)
+
+    def take(self, indices: Sequence[int] | Any) -> Self:
+        """Return the rows at `indices`, in that order."""
+        rows = np.asarray(indices, dtype=int)
+        return self._rebuilt({name: item.picked(rows) for name, item in self._columns.items()})
+
+
+P = TypeVar("P", bound=PlanTable)
+
+
+def numbers(table: Table, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers without its unit."""
+    column = table[name]
+    return np.asarray(getattr(column, "magnitude", column), float)
+
+
+def unbeaten(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows that no other one beats in two numbers, of which less is better."""
+    order = np.lexsort((second, first))
+    before = np.minimum.accumulate(np.concatenate([[np.inf], second[order][:-1]]))
+    return order[second[order] < before]
+
+
+@expects(plans=Table, first=str, second=str)
+@checked_by_numpy
+def front(plans: P, first: str, second: str) -> P:
+    """Return the Pareto front: plans that no other plan beats in both columns, smallest first.
+
+    Parameters
+    ----------
+    plans
+        The plans.
+    first, second
+        Columns of numbers. Less is better.
+    """
+    return plans.take(unbeaten(numbers(plans, first), numbers(plans, second)))
