@@ -146,7 +146,7 @@ def _split(folder: Path, wheels: Sequence[Path]) -> None:
     packages = {str(PurePosixPath(name).parent) for name in imported}
 
     def is_first(name: str) -> bool:
-        if name.endswith(".py"):
+        if name.endswith((".py", ".pyi")):  # nothing imports a stub
             return name in imported
         owners = (str(parent) for parent in PurePosixPath(name).parents)
         return next((one for one in owners if f"{one}/__init__.py" in files), "") in packages
