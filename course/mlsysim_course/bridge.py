@@ -116,7 +116,7 @@ def run(page: str, code: str) -> dict[str, Any]:
             _execute(ast.parse(code, _FILE), names, shows=not code.rstrip().endswith(";"))
         except ModuleNotFoundError as fault:
             needs = (fault.name or "a package").partition(".")[0]
-        except (Exception, SystemExit) as fault:
+        except BaseException as fault:  # what a block raises is its answer, `exit()` included
             error = _words(fault)
     return {"output": said.getvalue(), "error": error, "needs": needs, "figures": [*_figures()]}
 

@@ -122,9 +122,17 @@ for name in EXERCISES:
     assert {"strategy-1", "tensor-parallel-1"} <= needs
 
 
-@pytest.mark.parametrize("code", ["exit()", "import sys\nsys.exit('done')", "raise SystemExit(3)"])
-def test_a_block_that_exits_ends_alone(code):
-    assert "SystemExit" in run("exits", code)["error"]
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("exit()", "SystemExit"),
+        ("import sys\nsys.exit('done')", "SystemExit"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("class Halt(BaseException): ...\nraise Halt", "Halt"),
+    ],
+)
+def test_a_block_that_exits_ends_alone(code, error):
+    assert error in run("exits", code)["error"]
     assert run("exits", "1 + 1")["output"] == "2\n"
 
 

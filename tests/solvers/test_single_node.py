@@ -322,6 +322,13 @@ def test_too_few_passes_make_no_band():
     assert r.latency_low is None
 
 
+def test_constants_of_one_run_of_a_network_make_no_band():
+    network = next(m for m in Models if m.name == "MobileNetV1 0.25")
+    r = timed(network, Hardware.ESP32_S3, precision="int8")
+    assert r.calibration == "Xtensa LX7, ESP-NN, int8 (no band: too few passes measured)"
+    assert r.latency_low is None
+
+
 def test_a_fixed_shape_has_no_operators():
     r, textbook = timed(Models.ResNet50), timed(Models.ResNet50, efficiency=0.5)
     assert r.calibration.startswith("not validated")

@@ -63,12 +63,13 @@ def test_a_requirement_that_was_removed_is_installed_again(
     assert not venv.missing()
     monkeypatch.setattr(venv, "VENV", tmp_path)
     folder = tmp_path / ("Lib" if os.name == "nt" else "lib/python3.11") / "site-packages"
-    for line in venv.requirements():
+    for line in [*venv.requirements(), "mlsysim", "mlsysim_course"]:
         name = line.split(";")[0].split("<")[0].split(">")[0].split("=")[0]
         (folder / f"{name.replace('-', '_')}-1.0.dist-info").mkdir(parents=True, exist_ok=True)
     assert not venv.missing()
     (folder / "PyYAML-1.0.dist-info").rmdir()
-    assert venv.missing() == {"PyYAML"}
+    (folder / "mlsysim_course-1.0.dist-info").rmdir()
+    assert venv.missing() == {"PyYAML", "mlsysim-course"}
 
 
 def test_a_folder_that_cannot_be_written_is_reported_with_a_way_out(

@@ -92,6 +92,7 @@ def missing() -> set[str]:
     installed = {_plain(path.name.partition("-")[0]) for path in VENV.glob(f"{folder}/*.dist-info")}
     # A requirement with a marker may not apply here.
     needed = {re.split(r"[^\w.-]", line)[0] for line in requirements() if ";" not in line}
+    needed |= {"mlsysim", "mlsysim-course"}
     return {name for name in needed if _plain(name) not in installed}
 
 
