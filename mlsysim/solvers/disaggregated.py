@@ -19,8 +19,10 @@ from mlsysim.core.types import (
     Fleet,
     NetworkFabric,
     Node,
+    Precision,
     ServingCalibration,
     TransformerModel,
+    find_precision,
 )
 from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
@@ -169,6 +171,9 @@ class DisaggregatedInputs(ServingInputs):
             else serving_calibration_for(i.prefill_device, pools=True)
         )
     )
+    prefill_wide_precision: Precision = default(
+        lambda i: find_precision(i.prefill_device.compute.wide_precision(i.precision.name))
+    )
     transfer_link: NetworkFabric = default(lambda i: i.fabric or i.links)
     efficiency: Value = default(lambda i: math.nan)
     max_sequences: Value = default(lambda i: math.nan)
@@ -203,7 +208,12 @@ class DisaggregatedInputs(ServingInputs):
     @derived
     def prefill_numbers(self) -> Record:
         """Numbers of the prefill pool that follow from its device and calibration."""
-        pool = replaced(self, hardware=self.prefill_hardware, calibration=self.prefill_calibration)
+        pool = replaced(
+            self,
+            hardware=self.prefill_hardware,
+            calibration=self.prefill_calibration,
+            wide_precision=self.prefill_wide_precision,
+        )
         numbers = Record()
         for name in _DERIVED:
             numbers.__dict__[name] = getattr(ServingInputs, name).function(pool)
@@ -214,6 +224,7 @@ class DisaggregatedInputs(ServingInputs):
         return self.but(
             hardware=self.prefill_hardware,
             calibration=self.prefill_calibration,
+            wide_precision=self.prefill_wide_precision,
             **{name: getattr(self, f"prefill_{name}", 1.0) for name in PLAN},
             **{name: getattr(self.prefill_numbers, name) for name in _DERIVED},
         )

@@ -501,10 +501,10 @@ def _basis(values: Mapping[str, Any], inputs: PassInputs) -> str:
     """Name the calibration used, and say whether its error is known."""
     if inputs.efficiency is not None:
         return "textbook: one efficiency"
-    constants = inputs.calibration
+    name: str = inputs.calibration.name
     if isinstance(inputs.model, FixedShapeModel):
         if inputs.network_calibration is None:
             return f"not validated: the textbook's efficiency of {inputs.textbook.value:g}"
-        constants = inputs.network_calibration
+        name = inputs.network_calibration.name
     known = values["latency_low"] is not None
-    return constants.name if known else f"{constants.name} (no band: too few passes measured)"
+    return name if known else f"{name} (no band: too few passes measured)"

@@ -298,6 +298,15 @@ def test_pools_of_different_devices():
     assert caught.value.argument == "transfer_link"
 
 
+def test_a_pool_keeps_wide_what_its_own_device_can():
+    """T4 has no bf16, in which H100 computes attention beside products in 8 bits."""
+    plan = {"model": Models.Llama3_8B, "precision": "int8", "tp_size": 1, "prefill_tp_size": 1}
+    plan |= {"transfer_link": Systems.Fabrics.InfiniBand_NDR, "prefill_hardware": Hardware.T4}
+    mixed = pools(**plan, hardware=Hardware.H100)
+    alone = pools(**plan, hardware=Hardware.T4)
+    assert mixed.prefill_latency == alone.prefill_latency
+
+
 def test_pools_without_memory_for_the_weights():
     r = pools(model=Models.Llama3_405B)
     assert not r.feasible
