@@ -21,11 +21,6 @@ def _peak(device: str) -> float:
     return si(Hardware[device].compute.fp16)
 
 
-def _rescaled(peak: float) -> float:
-    """Return the reported utilization for another peak rate."""
-    return _REPORTED_MFU * _peak("A100") / peak
-
-
 def _block_parameters(mlp_matrices: int) -> int:
     """Parameters in the layers' matrices, for a number of matrices per feed-forward block."""
     m = Models.Llama1_7B
@@ -39,39 +34,17 @@ def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> 
     return 2 * model.layers * heads * head_dim * 2 * context
 
 
-def _images(operations: int) -> float:
-    """Images per second at half of the peak, for a number of operations per multiply-accumulate."""
-    macs = si(Models.ResNet50.flops_per_sample) / 2
-    return 0.5 * _peak("A100") / (operations * macs)
-
-
-def _bubble(share: bool) -> float:
-    stages, microbatches = 8, 16
-    if share:
-        return float(f.pipeline_bubble_fraction(stages, microbatches, 1))
-    return float(f.pipeline_bubble_time(1.0, stages, microbatches, 1))
-
-
-def _all_reduce(directions: int) -> float:
-    node = Systems.Nodes.DGX_H100
-    size = 2 * si(Models.Llama3_70B.parameters)
-    return float(
-        f.ring_all_reduce_time(
-            size, node.accelerators_per_node, directions * si(node.scale_up.bandwidth), 0.0
-        )
-    )
-
-
 @exercise
 def _museum_1() -> Parts:
+    achieved_rate = _REPORTED_MFU * _peak("A100")
     inverted_ratio = _REPORTED_MFU * _peak("H100") / _peak("A100")
     yield AmountAsked(
         "mfu",
         asks="the utilization of the H100, as a share",
-        truth=_rescaled(_peak("H100")),
+        truth=achieved_rate / _peak("H100"),
         hint="The achieved rate is the printed share times the peak that it was divided by.",
         mistakes={
-            _rescaled(2 * _peak("H100")): "That peak counts structured sparsity, which the "
+            achieved_rate / (2 * _peak("H100")): "That peak counts structured sparsity, which the "
             "run does not use.",
             inverted_ratio: "At the same rate, a faster device has a lower utilization. "
             "Invert the ratio.",
@@ -164,13 +137,16 @@ def _museum_5() -> Parts:
 
 @exercise
 def _museum_6() -> Parts:
+    half_of_peak = 0.5 * _peak("A100")
+    macs_of_an_image = si(Models.ResNet50.flops_per_sample) / 2
     yield AmountAsked(
         "images",
         asks="images per second at half of the A100's peak",
-        truth=_images(2),
+        truth=half_of_peak / (2 * macs_of_an_image),
         hint="Divide half of the peak by the operations of one image.",
         mistakes={
-            _images(1): "A multiplication and an addition are separate operations in the peak "
+            half_of_peak
+            / macs_of_an_image: "A multiplication and an addition are separate operations in the peak "
             "rate.",
         },
     )
@@ -195,13 +171,15 @@ def _museum_7() -> Parts:
 
 @exercise
 def _museum_8() -> Parts:
+    stages, microbatches = 8, 16
+    idle_share = float(f.pipeline_bubble_fraction(stages, microbatches, 1))
     yield AmountAsked(
         "bubble",
         asks="the bubble divided by the busy time of a stage",
-        truth=_bubble(share=False),
+        truth=float(f.pipeline_bubble_time(1.0, stages, microbatches, 1)),
         hint="A stage waits for the other stages to fill and drain, once per step.",
         mistakes={
-            _bubble(share=True): "That is the bubble's share of the whole time, including the "
+            idle_share: "That is the bubble's share of the whole time, including the "
             "bubble itself.",
         },
     )
@@ -209,14 +187,20 @@ def _museum_8() -> Parts:
 
 @exercise
 def _museum_9() -> Parts:
+    node, size = Systems.Nodes.DGX_H100, 2 * si(Models.Llama3_70B.parameters)
+
+    def all_reduce(bandwidth: float) -> float:
+        return float(f.ring_all_reduce_time(size, node.accelerators_per_node, bandwidth, 0.0))
+
+    one_direction = si(node.scale_up.bandwidth)
     yield AmountAsked(
         "time",
         asks="the time of the all-reduce, without latency",
         unit="ms",
-        truth=_all_reduce(1),
+        truth=all_reduce(one_direction),
         hint="Use the bandwidth in one direction in the ring's formula.",
         mistakes={
-            _all_reduce(2): "A ring sends in one direction while it "
+            all_reduce(2 * one_direction): "A ring sends in one direction while it "
             "receives in the other: the printed figure adds them up.",
         },
     )

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import Any
 
-from mlsysim.core.types import Fleet
 from mlsysim.core.units import Q_
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import ReliabilityResult, ReliabilitySolver
@@ -17,14 +16,10 @@ _PRICE = 2.5  # USD per GPU-hour, as the exercise says
 _GPUS = 2048
 
 
-def _fleet(gpus: int) -> Fleet:
-    return dataclasses.replace(
-        Systems.Clusters.Research_256, name=f"{gpus:,} H100", count=gpus // 8
-    )
-
-
 def _run(gpus: int = _GPUS, **given: Any) -> ReliabilityResult:
-    return ReliabilitySolver.solve(fleet=_fleet(gpus), job_duration_hours=Q_(_DAYS, "day"), **given)
+    cluster = Systems.Clusters.Research_256
+    fleet = dataclasses.replace(cluster, name=f"{gpus:,} H100", count=gpus // 8)
+    return ReliabilitySolver.solve(fleet=fleet, job_duration_hours=Q_(_DAYS, "day"), **given)
 
 
 def _stored(**given: Any) -> ReliabilityResult:
@@ -35,18 +30,14 @@ def _handover() -> float:
     return _stored(checkpoint_interval=Q_(4, "h")).goodput
 
 
-def _restart(goodput: float = 0.9, gpus: int = 16_384, pause: float = 30) -> float:
-    """Return the longest restart, in seconds, that still leaves a given goodput."""
+def _restart(gpus: int = 16_384) -> float:
+    """Return the longest restart, in seconds, that still leaves a goodput of 0.9."""
     low, high = 1.0, 3600.0
     while high - low > 0.01:
         middle = math.sqrt(low * high)
-        r = _run(gpus, checkpoint_time_s=pause, restart_time=Q_(middle, "s"))
-        low, high = (middle, high) if r.goodput >= goodput else (low, middle)
+        r = _run(gpus, checkpoint_time_s=30, restart_time=Q_(middle, "s"))
+        low, high = (middle, high) if r.goodput >= 0.9 else (low, middle)
     return low
-
-
-def _wasted(goodput: float) -> float:
-    return _PRICE * 24 * _GPUS * goodput
 
 
 @exercise
@@ -68,41 +59,37 @@ def _failures_1() -> Parts:
 
 @exercise
 def _failures_2() -> Parts:
-    interval_in_proportion = (
-        si(_stored().optimal_checkpoint_interval) * 5 / si(_stored().checkpoint_time)
-    )
-    interval_without_the_factor = si(
-        _run(checkpoint_time_s=5).optimal_checkpoint_interval
-    ) / math.sqrt(2)
+    page, interval = _stored(), si(_run(checkpoint_time_s=5).optimal_checkpoint_interval)
+    interval_in_proportion = si(page.optimal_checkpoint_interval) * 5 / si(page.checkpoint_time)
     yield AmountAsked(
         "interval",
         asks="the best time between checkpoints",
         unit="minute",
-        truth=si(_run(checkpoint_time_s=5).optimal_checkpoint_interval),
+        truth=interval,
         hint="Put the pause and the time between failures into Young's formula.",
         mistakes={
             interval_in_proportion: "The interval grows with the square root of the pause, "
             "not in proportion to it.",
-            interval_without_the_factor: "A factor is missing under the square root.",
+            interval / math.sqrt(2): "A factor is missing under the square root.",
         },
     )
 
 
 @exercise
 def _failures_3() -> Parts:
+    seconds, goodput = _DAYS * 86_400, _handover()
     yield AmountAsked(
         "time",
         asks="how long the run takes",
         unit="day",
         tolerance=0.002,
-        truth=_DAYS * 86_400 / _handover(),
+        truth=seconds / goodput,
         hint="Each day makes a day's progress times the goodput.",
         mistakes={
-            _DAYS * 86_400 * (2 - _handover()): "The added days lose time too, so divide "
-            "instead of adding.",
-            _DAYS * 86_400 * _handover(): "Failures make the run longer, not shorter.",
-            _DAYS * 86_400 / _stored().goodput: "That uses the best interval, not the one in "
-            "the handover.",
+            seconds * (2 - goodput): "The added days lose time too, so divide instead of adding.",
+            seconds * goodput: "Failures make the run longer, not shorter.",
+            seconds / _stored().goodput: "That uses the best interval, not the one in the "
+            "handover.",
         },
     )
 
@@ -127,15 +114,18 @@ def _failures_4() -> Parts:
 
 @exercise
 def _failures_5() -> Parts:
+    price_of_a_day = _PRICE * 24 * _GPUS
+    waste = price_of_a_day * (_stored().goodput - _handover())
+    all_lost_time = price_of_a_day * (1 - _handover())
     yield AmountAsked(
         "cost",
         asks="the cost of a day",
         unit="USD",
         tolerance=0.03,
-        truth=_wasted(_stored().goodput - _handover()),
+        truth=waste,
         hint="Multiply the difference in goodput by GPU-hours and price.",
         mistakes={
-            _wasted(1 - _handover()): "The best interval loses time as well, so compare the two.",
-            _wasted(_stored().goodput - _handover()) / 24: "That is the cost of an hour.",
+            all_lost_time: "The best interval loses time as well, so compare the two.",
+            waste / 24: "That is the cost of an hour.",
         },
     )

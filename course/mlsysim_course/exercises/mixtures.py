@@ -30,11 +30,6 @@ def _gain(users: int) -> float:
     return si(_chat(_DENSE, users).itl / _chat(_MIXTURE, users).itl)
 
 
-def _quantized(users: int = 32, **more: str) -> float:
-    narrow = _chat(_MIXTURE, users, weight_precision="fp8", **more)
-    return si(_chat(_MIXTURE, users).itl / narrow.itl)
-
-
 def _claim() -> float:
     return si(_DENSE.parameters / _MIXTURE.active_parameters)
 
@@ -70,14 +65,16 @@ def _mixtures_2() -> Parts:
 
 @exercise
 def _mixtures_3() -> Parts:
+    wide, narrow = (_chat(_MIXTURE, 32, weight_precision=form) for form in ("bf16", "fp8"))
+    factor = si(wide.itl / narrow.itl)
     yield AmountAsked(
         "factor",
         asks="the ratio of the old token time to the new one",
-        truth=_quantized(),
+        truth=factor,
         hint="The weights are only part of the bytes that a step reads.",
         mistakes={
             2.0: "That would be right if a step read only weights.",
-            1 / _quantized(): "That is the ratio of the new time to the old one.",
+            1 / factor: "That is the ratio of the new time to the old one.",
         },
     )
 
@@ -88,7 +85,6 @@ def _mixtures_4() -> Parts:
         abs(1 - si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
         for field in ("model_weights_size", "kv_cache_size")
     )
-    part = "cache" if cache > weights else "weights"
     users = _chat(_MIXTURE).max_batch_size / _chat(_DENSE).max_batch_size
     yield AmountAsked(
         "users",
@@ -104,7 +100,7 @@ def _mixtures_4() -> Parts:
         "part",
         asks='what decides: `"weights"` or `"cache"`',
         options=("weights", "cache"),
-        truth=part,
+        truth="cache" if cache > weights else "weights",
         hint="Which of the two differs between the models?",
     )
 

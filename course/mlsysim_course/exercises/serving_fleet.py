@@ -33,27 +33,6 @@ def _devices(form: str) -> int:
     return math.ceil(si(r.model_weights_size) / _HELD)
 
 
-def _pair() -> tuple[ServingResult, ServingResult]:
-    """Solve one group of eight, and one of two groups of four."""
-    large: dict[str, Any] = {
-        "model": Models.Llama3_70B,
-        "hardware": Systems.Nodes.DGX_H100,
-        "precision": "bf16",
-        "efficiency": 0.5,
-        "seq_len": 2048,
-        "output_len": 256,
-    }
-    return (
-        ServingSolver.solve(**large, tp_size=8, batch_size=64),
-        ServingSolver.solve(**large, tp_size=4, batch_size=32),
-    )
-
-
-def _ahead() -> float:
-    eight, four = _pair()
-    return si(2 * four.output_throughput / eight.output_throughput)
-
-
 _ASKED: dict[str, Any] = {
     "model": Models.DeepSeek_V3,
     "precision": "fp8",
@@ -125,9 +104,22 @@ def _serving_fleet_2() -> Parts:
 
 @exercise
 def _serving_fleet_3() -> Parts:
-    eight, four = _pair()
+    def solve(tp_size: int, batch_size: int) -> ServingResult:
+        return ServingSolver.solve(
+            model=Models.Llama3_70B,
+            hardware=Systems.Nodes.DGX_H100,
+            precision="bf16",
+            efficiency=0.5,
+            seq_len=2048,
+            output_len=256,
+            tp_size=tp_size,
+            batch_size=batch_size,
+        )
+
+    eight, four = solve(8, 64), solve(4, 32)
     faster = si(four.itl / eight.itl)
-    differs = "itl" if abs(math.log(faster)) > abs(math.log(_ahead())) else "throughput"
+    more_throughput = si(2 * four.output_throughput / eight.output_throughput)
+    differs = "itl" if abs(math.log(faster)) > abs(math.log(more_throughput)) else "throughput"
     yield ChoiceAsked(
         "differs",
         asks='which differs more: the time between tokens, `"itl"`, or the `"throughput"`',

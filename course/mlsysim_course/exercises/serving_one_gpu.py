@@ -51,11 +51,6 @@ def _best(*, room: bool = True) -> Accelerator:
     return max(_DEVICES, key=lambda device: _users(device, room=room))
 
 
-def _rate(device: Accelerator, batch: int) -> float:
-    answer = _chat(hardware=device, seq_len=8192, batch_size=batch)
-    return si(answer.decode_throughput)
-
-
 def _eight_k(**given: Any) -> int:
     return int(_solve(seq_len=8192, **given).max_batch_size)
 
@@ -63,24 +58,22 @@ def _eight_k(**given: Any) -> int:
 @exercise
 def _serving_one_gpu_1() -> Parts:
     weights, cache = _eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")
-    winner = "weights" if weights > cache else "cache"
-    other_choice = min(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8"))
     both_changes = _eight_k(weight_precision="int4", kv_precision="fp8")
     yield ChoiceAsked(
         "better",
         asks='which makes room for more users: 4-bit `"weights"` or an 8-bit `"cache"`',
         options=("weights", "cache"),
-        truth=winner,
+        truth="weights" if weights > cache else "cache",
         hint="Which of the two fills the memory when many users share it?",
     )
     yield CountAsked(
         "users",
         asks="how many users fit then",
-        truth=max(_eight_k(weight_precision="int4"), _eight_k(kv_precision="fp8")),
+        truth=max(weights, cache),
         hint="Divide the memory that the weights leave free by the cache of one user.",
         mistakes={
             _eight_k(): "That is with 16 bits throughout.",
-            other_choice: "That is the number for the other choice.",
+            min(weights, cache): "That is the number for the other choice.",
             both_changes: "That is the number with both changes at once.",
         },
     )
@@ -106,8 +99,8 @@ def _serving_one_gpu_2() -> Parts:
 
 @exercise
 def _serving_one_gpu_3() -> Parts:
-    half_ridge = math.ceil(0.5 * Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude)
-    full_ridge = math.ceil(Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude)
+    ridge = si(Hardware.H100.ridge_point("bf16"))
+    weights_alone = "That would be so if the weights were all that a step reads."
     yield CountAsked(
         "batch",
         asks="the first batch whose decode is compute-bound, a whole number, or "
@@ -115,40 +108,40 @@ def _serving_one_gpu_3() -> Parts:
         truth=math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD,
         hint="Each user adds operations and a cache that is not shared. Compare the ratio of "
         "the two with the ridge point.",
-        mistakes={
-            half_ridge: "That would be so if the weights were all that a step reads.",
-            full_ridge: "That would be so if the weights were all that a step reads.",
-        },
+        mistakes={math.ceil(0.5 * ridge): weights_alone, math.ceil(ridge): weights_alone},
     )
 
 
 @exercise
 def _serving_one_gpu_4() -> Parts:
-    rate_of_one_user = _rate(_best(), _users(_best())) / _users(_best())
+    device, fastest = _best(), _best(room=False)
+    users = _users(device)
+    answer = _chat(hardware=device, seq_len=8192, batch_size=users)
+    rate = si(answer.decode_throughput)
     yield ChoiceAsked(
         "gpu",
         asks='the device with the most users, by its name or catalog name, such as `"A100"`',
         options=tuple(device.name for device in _DEVICES),
         catalog=Hardware,
-        truth=_best().name,
+        truth=device.name,
         hint="Another device serves more users within the limit. What limits each device: its "
         "memory capacity, or the time that it takes to read all of its memory?",
     )
     yield CountAsked(
         "users",
         asks="how many users that is",
-        truth=_users(_best()),
+        truth=users,
         hint="Find the largest batch that fits and keeps the limit. Which of the two breaks first?",
         mistakes={
-            _users(_best(room=False), room=False): "That many users would be fast enough, but "
-            "they do not fit in memory.",
+            _users(fastest, room=False): "That many users would be fast enough, but they do not "
+            "fit in memory.",
         },
     )
     yield AmountAsked(
         "throughput",
         asks="their tokens per second during decode",
         unit="token/s",
-        truth=_rate(_best(), _users(_best())),
+        truth=rate,
         hint="Each of your users gets one token per step.",
-        mistakes={rate_of_one_user: "That is the rate of one user."},
+        mistakes={rate / users: "That is the rate of one user."},
     )

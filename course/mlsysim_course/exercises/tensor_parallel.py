@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsysim.core.errors import ParallelismError
 from mlsysim.core.formulas import ring_all_reduce_time
@@ -15,9 +15,6 @@ from mlsysim.core.types import Fleet
 from mlsysim.registry import Models, Systems
 from mlsysim.solvers import DistributedSolver
 from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
-
-if TYPE_CHECKING:
-    pass
 
 _RANKS = 4
 _TOKENS = 48
@@ -30,12 +27,6 @@ _MODEL = replace(
     parameters=None,
 )
 _NODE, _LARGE, _LONG = Systems.Nodes.DGX_H100, Models.Llama3_70B, 8192
-
-
-def _over_columns_first(sent: float) -> float:
-    """Return the ratio of some bytes to those of one all-reduce, in double precision."""
-    size = 8 * _TOKENS * _MODEL.hidden_dim
-    return sent / float(ring_all_reduce_time(size, _RANKS, 1.0, 0.0))
 
 
 def _most_ranks() -> int:
@@ -109,14 +100,15 @@ def _tensor_parallel_2() -> Parts:
     group = Group(_RANKS)
     group.all_reduce([np.zeros((_TOKENS, _MODEL.ffn_dim))] * _RANKS)
     group.all_gather([np.zeros((_MODEL.hidden_dim // _RANKS, _TOKENS))] * _RANKS)
-    rows_first = group
-    all_reduce_ratio = _over_columns_first(rows_first.calls[0].sent[0])
-    rows_first_ratio = _over_columns_first(rows_first.sent())
+    # One all-reduce in double precision is what columns first, rows second sends.
+    columns_first = float(ring_all_reduce_time(8 * _TOKENS * _MODEL.hidden_dim, _RANKS, 1.0, 0.0))
+    all_reduce_ratio = group.calls[0].sent[0] / columns_first
+    rows_first_ratio = group.sent() / columns_first
     yield ChoiceAsked(
         "first",
         asks='which comes first, `"all_reduce"` or `"all_gather"`',
         options=("all_reduce", "all_gather"),
-        truth=rows_first.calls[0].collective,
+        truth=group.calls[0].collective,
         hint="What does a rank have after a row split: some of the columns, or a term of each?",
     )
     yield AmountAsked(
@@ -160,18 +152,17 @@ def _tensor_parallel_4() -> Parts:
 
     stored, gathered = (_sequence(regather=regather)[1] for regather in (False, True))
     same = all(np.array_equal(stored[name], gathered[name]) for name in stored)
-    gradient_change = "same" if same else "change"
+    share = _regather_share()
     yield AmountAsked(
         "share",
         asks="the extra bytes that both passes send, as a share of the bytes sent before",
-        truth=_regather_share(),
+        truth=share,
         hint="Which products need the tokens of all ranks for their weight gradients? Count "
         "the collectives. All of them have the same size.",
         mistakes={
-            _regather_share() / (1 + _regather_share()): "That is the share of all the bytes "
-            "that are sent now.",
-            _regather_share() / 2: "A layer has two blocks.",
-            2 * _regather_share(): "Take half of that. One product of each block needs all "
+            share / (1 + share): "That is the share of all the bytes that are sent now.",
+            share / 2: "A layer has two blocks.",
+            2 * share: "Take half of that. One product of each block needs all "
             "tokens, and a gather moves half as many bytes as an all-reduce.",
             _regather_share(1): "You counted the sums of the gradients of norms and biases. "
             "They are needed once per step, not in each pass.",
@@ -181,7 +172,7 @@ def _tensor_parallel_4() -> Parts:
         "gradients",
         asks='whether the gradients `"change"` or are the `"same"`',
         options=("change", "same"),
-        truth=gradient_change,
+        truth="same" if same else "change",
         hint="Which data does the second gather bring, and in which order are they summed?",
     )
 
