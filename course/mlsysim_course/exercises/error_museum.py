@@ -138,16 +138,15 @@ def _museum_5() -> Parts:
 @exercise
 def _museum_6() -> Parts:
     half_of_peak = 0.5 * _peak("A100")
-    macs_of_an_image = si(Models.ResNet50.flops_per_sample) / 2
+    image_macs = si(Models.ResNet50.flops_per_sample) / 2
     yield AmountAsked(
         "images",
         asks="images per second at half of the A100's peak",
-        truth=half_of_peak / (2 * macs_of_an_image),
+        truth=half_of_peak / (2 * image_macs),
         hint="Divide half of the peak by the operations of one image.",
         mistakes={
-            half_of_peak
-            / macs_of_an_image: "A multiplication and an addition are separate operations in the peak "
-            "rate.",
+            half_of_peak / image_macs: "A multiplication and an addition are separate operations "
+            "in the peak rate.",
         },
     )
 
