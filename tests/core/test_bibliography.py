@@ -14,7 +14,7 @@ from mlsysim.core.types import cite
 from tests.conftest import ROOT
 
 PAPERS = {key: entry for key, entry in entries().items() if "author" in entry}
-PLACES = ("mlsysim/**/*.py", "mlsysim/registry/data/*.*", "course/**/*.py", "docs/**/*.qmd")
+PLACES = ("mlsysim/**/*.py", "mlsysim/registry/data/**/*.*", "course/**/*.py", "docs/**/*.qmd")
 
 
 def test_every_entry_is_read():
@@ -35,6 +35,18 @@ def test_a_paper_is_complete_and_its_key_is_author_and_year(key):
 def test_addresses_are_unique():
     addresses = [entry["url"] for entry in entries().values() if "url" in entry]
     assert len(set(addresses)) == len(addresses)
+
+
+def test_files_of_repositories_are_those_of_a_commit_or_a_release():
+    """A branch changes; LLVM's file was read in a transcription that states no commit."""
+    urls = {key: entry.get("url", "") for key, entry in entries().items()}
+    files = {key: re.search(r"github\.com/.*/blob/([^/]+)/", url) for key, url in urls.items()}
+    branches = {
+        key
+        for key, found in files.items()
+        if found and not re.fullmatch(r"[0-9a-f]{7,40}|v[0-9.]+", found[1])
+    }
+    assert branches == {"mi455x_cycles"}
 
 
 def test_every_entry_is_cited():

@@ -40,7 +40,7 @@ def amortized_carbon(carbon: Value, time: Value, service_life: Value) -> Value:
 
     References
     ----------
-    @ecologits_inference, request embodied impacts
+    @ecologits_method, request embodied impacts
     """
     return carbon * time / service_life
 
@@ -126,7 +126,7 @@ def embodied_carbon(
 
     References
     ----------
-    @ecologits_inference, server embodied impacts
+    @ecologits_method, server embodied impacts
     """
     return nodes * (devices_per_node * device_carbon + host_carbon)
 
