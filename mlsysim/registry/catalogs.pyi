@@ -868,9 +868,9 @@ class MoE(Catalog):
     Qwen3_235B_A22B: ClassVar[MoETransformerModel]
     """As Qwen3 30B-A3B, deeper and wider."""
     GPT_OSS_120B: ClassVar[TransformerModel]
-    """OpenAI's open-weight model; its experts are published in 4 bits. Every second layer attends
-    to the last 128 tokens. `seq_len` is the length before the context was extended to 128k
-    tokens."""
+    """OpenAI's open-weight model; its experts are published in 4 bits, which
+    `weight_precision="mxfp4"` takes. Every second layer attends to the last 128 tokens. `seq_len`
+    is the length before the context was extended to 128k tokens."""
     GPT_OSS_20B: ClassVar[TransformerModel]
     """The smaller gpt-oss: fewer layers, and a quarter of the experts."""
     DeepSeek_V3: ClassVar[MoETransformerModel]
@@ -1044,8 +1044,9 @@ class OpenModels(Catalog):
     """256 experts, eight per token. M2.7 has the same shape."""
     MiniMax_M3: ClassVar[TransformerModel]
     """128 experts, four per token, and a shared one. All layers but the first three attend to the
-    16 blocks of 128 tokens that an indexer selects. The row leaves out the layers for multi-token
-    prediction: the file states both 1 and 7 of them."""
+    16 blocks of 128 tokens that an indexer selects. `from_config` refuses the file, because its
+    keys are defined only in the model's own code: the layers are our reading of them. They leave
+    out those for multi-token prediction, of which the file states both 1 and 7."""
     OLMo2_7B: ClassVar[TransformerModel]
     """Every head has its own keys and values."""
     OLMo2_13B: ClassVar[TransformerModel]

@@ -77,24 +77,24 @@ def record_of(where: str, content: Content, *kinds: type, **catalogs: type[Catal
         kind = named[name]
     known = {item.name: item for item in fields(kind) if item.init}
     values: dict[str, Any] = {}
-    for name, stated in content.items():
+    for name, entry in content.items():
         place = f"{where}: {name}"
         if name == "sources" and "field_sources" in known:
-            values["field_sources"] = {field: _source(place, key) for field, key in stated.items()}
+            values["field_sources"] = {field: _source(place, key) for field, key in entry.items()}
         elif name not in known:
             raise UnknownEntryError.build(name, f"{where}: field", known)
         elif name == "source":
-            values[name] = _source(place, stated)
+            values[name] = _source(place, entry)
         elif name in catalogs:
-            if stated not in catalogs[name]:
-                raise UnknownEntryError.build(stated, place, catalogs[name].names())
-            values[name] = catalogs[name][stated]
-        elif isinstance(stated, str) and "unit" in known[name].metadata:
-            amount = read_amount(stated, known[name].metadata["unit"], place)
+            if entry not in catalogs[name]:
+                raise UnknownEntryError.build(entry, place, catalogs[name].names())
+            values[name] = catalogs[name][entry]
+        elif isinstance(entry, str) and "unit" in known[name].metadata:
+            amount = read_amount(entry, known[name].metadata["unit"], place)
             plain = known[name].metadata["plain"] and amount.unitless
             values[name] = amount.magnitude if plain else amount
         else:
-            values[name] = _value(_hints(kind)[name], place, stated)
+            values[name] = _value(_hints(kind)[name], place, entry)
     for name, item in known.items():
         if name not in values and item.default is MISSING and item.default_factory is MISSING:
             raise ConfigError(f"{where}: {name} is missing: state it", argument=name)
@@ -110,34 +110,34 @@ def _hints(kind: Any) -> Mapping[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _source(where: str, stated: Source | str) -> Source:
+def _source(where: str, origin: Source | str) -> Source:
     """Return a source, which a file states by its key in the bibliography."""
-    if isinstance(stated, Source):
-        return stated
+    if isinstance(origin, Source):
+        return origin
     try:
-        return cite(stated)
+        return cite(origin)
     except UnknownEntryError as fault:
-        raise UnknownEntryError(f"{where}: {fault.message}", argument=stated) from fault
+        raise UnknownEntryError(f"{where}: {fault.message}", argument=origin) from fault
 
 
-def _value(hint: Any, where: str, stated: Any) -> Any:
+def _value(hint: Any, where: str, entry: Any) -> Any:
     """Return the value of a field of this type."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if isinstance(stated, Mapping):
+    if isinstance(entry, Mapping):
         kinds = [option for option in options if option is not types.NoneType]
-        return record_of(where, stated, *kinds)
-    if isinstance(stated, str) and bool in options:
-        if stated not in _SWITCHES:
-            raise UnknownEntryError.build(stated, where, _SWITCHES)
-        return _SWITCHES[stated]
+        return record_of(where, entry, *kinds)
+    if isinstance(entry, str) and bool in options:
+        if entry not in _SWITCHES:
+            raise UnknownEntryError.build(entry, where, _SWITCHES)
+        return _SWITCHES[entry]
     for option in options:
         if typing.get_origin(option) in (tuple, frozenset):
-            parts = stated.split() if isinstance(stated, str) else stated
+            parts = entry.split() if isinstance(entry, str) else entry
             item = typing.get_args(option)[0]
             return typing.get_origin(option)(_value(item, where, part) for part in parts)
-    if isinstance(stated, str) and {int, float}.intersection(options):
-        return read_amount(stated, "", where).magnitude
-    return stated
+    if isinstance(entry, str) and {int, float}.intersection(options):
+        return read_amount(entry, "", where).magnitude
+    return entry
 
 
 def table(
@@ -229,15 +229,15 @@ class Sections:
             for section in read_toml(file):
                 if section not in self._catalogs:
                     raise UnknownEntryError.build(section, f"{file}: catalog", self._catalogs)
-            stated = read_toml(file).get(catalog, {})
-            for name, content in stated.items():
+            sections = read_toml(file).get(catalog, {})
+            for name, content in sections.items():
                 where = f"{file}, {name}"
-                make = functools.partial(self._row, where, stated, content)
+                make = functools.partial(self._row, where, sections, content)
                 _add(rows, where, name, Deferred(make, content.get("note", "")))
         return {name: rows[name] for name in first} | rows
 
-    def _row(self, where: str, stated: Mapping[str, Content], content: Content) -> Record:
-        whole = _without_likes(where, stated, content)
+    def _row(self, where: str, sections: Mapping[str, Content], content: Content) -> Record:
+        whole = _without_likes(where, sections, content)
         whole.pop("note", None)
         return self._make(where, whole)
 

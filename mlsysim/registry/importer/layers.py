@@ -65,19 +65,24 @@ def parts(keys: Keys, reader: Reader) -> list[Part]:
         kinds[-1] = "full"  # as in the library, whatever the list states
     if reader.indexers is not None:
         indexers = reader.indexers(keys, layers)
-        kinds = [kind if own else "shared" for kind, own in zip(kinds, indexers, strict=True)]
+        kinds = [
+            kind if own_indexer else "shared"
+            for kind, own_indexer in zip(kinds, indexers, strict=True)
+        ]
     mixed = _mixed(keys, reader, layers)
-    made: dict[Any, Part] = {}
-    found = []
-    apart = _differ(keys.data, layers)
+    parts_of: dict[Any, Part] = {}
+    layer_parts = []
+    has_lists = _differ(keys.data, layers)
     for layer, pair in enumerate(zip(kinds, mixed, strict=True)):
         keys.layer = layer
-        own = (*pair, layer if apart else None)
-        if own not in made:
-            made[own] = _part(keys, reader, *pair)
-        found.append(made[own])
+        distinct = (*pair, layer if has_lists else None)
+        if distinct not in parts_of:
+            parts_of[distinct] = _part(keys, reader, *pair)
+        layer_parts.append(parts_of[distinct])
     keys.layer = None
-    return [part for part in found if part.attention is not None or part.feed_forward is not None]
+    return [
+        part for part in layer_parts if part.attention is not None or part.feed_forward is not None
+    ]
 
 
 def _differ(data: Mapping[str, Any], layers: int) -> bool:
@@ -221,7 +226,7 @@ def _heads(keys: Keys, reader: Reader, kind: str, hidden: int) -> tuple[Attentio
         same = keys.flag("attention_k_eq_v")
         if same:
             kv_heads = keys.number("num_global_key_value_heads") or kv_heads
-    made = Attention(
+    attention = Attention(
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
@@ -238,7 +243,7 @@ def _heads(keys: Keys, reader: Reader, kind: str, hidden: int) -> tuple[Attentio
     other += heads if reader.sinks else 0
     if same:  # keys are values before their norms: one matrix computes both
         other -= hidden * kv_heads * head_dim
-    return made, other
+    return attention, other
 
 
 def _latent(
@@ -255,7 +260,7 @@ def _latent(
             head_dim=keys.needed("index_head_dim") if own_indexer else 0,
         )
         other += 2 * reach.head_dim  # its keys have a norm with a bias
-    made = LatentAttention(
+    attention = LatentAttention(
         query_rank=query_rank,
         kv_rank=kv_rank,
         nope_dim=keys.needed("nope_dim"),
@@ -267,12 +272,12 @@ def _latent(
     )
     if keys.flag("attention_bias"):
         other += (query_rank or 0) + kv_rank + rope_dim + hidden
-    return made, other
+    return attention, other
 
 
 def _delta(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """Gated DeltaNet (Qwen3-Next)."""
-    made = LinearAttention(
+    linear = LinearAttention(
         heads=keys.needed("linear_num_value_heads"),
         key_heads=keys.needed("linear_num_key_heads"),
         key_dim=keys.needed("linear_key_head_dim"),
@@ -281,13 +286,13 @@ def _delta(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         gates=2,
         delta_rule=True,
     )
-    return made, 2 * made.heads + made.value_dim
+    return linear, 2 * linear.heads + linear.value_dim
 
 
 def _kda(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """Kimi delta attention: each channel of a key has its own decay."""
     heads, width = keys.needed("linear_num_heads"), keys.needed("linear_head_dim")
-    made = LinearAttention(
+    linear = LinearAttention(
         heads=heads,
         key_heads=heads,
         key_dim=width,
@@ -300,25 +305,25 @@ def _kda(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     )
     # The record computes the update from the low-rank vector too; here it comes from the token.
     other = (hidden - width) * heads
-    return made, other + heads * width + heads + width  # steps, decay of each head, and the norm
+    return linear, other + heads * width + heads + width  # steps, decay of each head, and the norm
 
 
 def _short_convolution(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """LFM2: a convolution between two gates, in which every channel is a head without a state."""
-    made = LinearAttention(
+    linear = LinearAttention(
         heads=hidden,
         key_heads=1,
         key_dim=0,
         value_dim=1,
         conv_width=keys.needed("conv_width"),
     )
-    return made, 5 * hidden if keys.flag("conv_bias") else 0
+    return linear, 5 * hidden if keys.flag("conv_bias") else 0
 
 
 def _lightning(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """Lightning attention (MiniMax-Text-01): a fixed decay for each head, and no convolution."""
     heads, _, head_dim = head_shape(keys, hidden)
-    made = LinearAttention(
+    linear = LinearAttention(
         heads=heads,
         key_heads=heads,
         key_dim=head_dim,
@@ -327,24 +332,24 @@ def _lightning(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
         gates=0,
         chunk=keys.number("block_size") or 256,
     )
-    return made, heads * head_dim
+    return linear, heads * head_dim
 
 
 def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     heads = keys.needed("mamba_heads")
-    stated = keys.number("inner_dim")
+    inner_dim = keys.number("inner_dim")
     if keys.value("mamba_head_dim") == "auto":
-        inner = keys.needed("expand") * hidden if stated is None else stated
+        inner = keys.needed("expand") * hidden if inner_dim is None else inner_dim
     else:
         inner = heads * keys.needed("mamba_head_dim")
-    if inner % heads or inner != (inner if stated is None else stated):
+    if inner % heads or inner != (inner if inner_dim is None else inner_dim):
         key = keys.sources["mamba_heads"].locator
         raise ConfigError(
-            f"{keys.title}: {key} = {heads} does not fit the mixer's width of {stated or inner}: "
-            "the heads times their width must equal it",
+            f"{keys.title}: {key} = {heads} does not fit the mixer's width of "
+            f"{inner_dim or inner}: the heads times their width must equal it",
             argument=key,
         )
-    made = LinearAttention(
+    linear = LinearAttention(
         heads=heads,
         key_heads=keys.needed("mamba_groups"),
         key_dim=keys.needed("state_dim"),
@@ -356,22 +361,22 @@ def _mamba2(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     if keys.value("mamba_rms_norm") is None or keys.flag("mamba_rms_norm"):
         other += inner
     if keys.flag("mamba_conv_bias"):
-        other += inner + 2 * made.key_heads * made.key_dim
+        other += inner + 2 * linear.key_heads * linear.key_dim
     if keys.flag("mamba_proj_bias"):
-        other += 2 * inner + 2 * made.key_heads * made.key_dim + heads
-    apart = keys.value("mamba_out_bias") is not None
-    if keys.flag("mamba_out_bias" if apart else "mamba_proj_bias"):
+        other += 2 * inner + 2 * linear.key_heads * linear.key_dim + heads
+    states_out_bias = keys.value("mamba_out_bias") is not None
+    if keys.flag("mamba_out_bias" if states_out_bias else "mamba_proj_bias"):
         other += hidden
-    return made, other
+    return linear, other
 
 
 def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     """Mamba: every channel is a head, and B, C and the step are computed from the channels."""
     inner = keys.either("inner_dim", keys.needed("expand") * hidden, "expand * hidden_size")
     state, conv = keys.needed("state_dim"), keys.needed("conv_width")
-    stated = keys.value("dt_rank")
-    rank = -(-hidden // 16) if stated in (None, "auto") else keys.needed("dt_rank")
-    made = LinearAttention(
+    rank_key = keys.value("dt_rank")
+    rank = -(-hidden // 16) if rank_key in (None, "auto") else keys.needed("dt_rank")
+    linear = LinearAttention(
         heads=inner,
         key_heads=1,
         key_dim=state,
@@ -387,7 +392,7 @@ def _mamba(keys: Keys, hidden: int) -> tuple[LinearAttention, int]:
     other += inner if keys.flag("mamba_conv_bias") else 0
     other += 2 * inner + hidden if keys.flag("mamba_proj_bias") else 0
     other += rank + 2 * state if keys.flag("mamba_norms") else 0
-    return made, other
+    return linear, other
 
 
 _LINEAR: Mapping[str, Callable[[Keys, int], tuple[LinearAttention, int]]] = {
@@ -415,7 +420,7 @@ def _experts(keys: Keys, reader: Reader, hidden: int) -> tuple[Experts, int]:
     # Groups limit the experts of a token, unless the router takes the best of all.
     greedy = keys.value("topk_method") == "greedy"
     groups = 1 if greedy else keys.count("groups") or 1
-    made = Experts(
+    experts = Experts(
         count=count,
         per_token=keys.needed("per_token"),
         width=width,
@@ -434,7 +439,7 @@ def _experts(keys: Keys, reader: Reader, hidden: int) -> tuple[Experts, int]:
     if keys.flag("enable_moe_block"):
         # Gemma 4: three more norms, and scales of the router's input and of each expert.
         other += 4 * hidden + count
-    return made, other
+    return experts, other
 
 
 def tower_of(config: Mapping[str, Any], hidden: int, title: str) -> VisionTower | None:

@@ -149,7 +149,7 @@ def model_of(
     if kind not in READERS:
         reader = _guessed(reader, inner)
     try:
-        found = parts(keys, reader)
+        layer_parts = parts(keys, reader)
     except ConfigError as fault:
         if fault.message.startswith(title):
             raise
@@ -169,23 +169,23 @@ def model_of(
     mtp_layers = (
         keys.count("mtp_layers") if predicts and reader.names.get("mtp_layers") != () else 0
     )
-    formats, told = read_formats(config, inner, found, reader, title)
+    formats, formats_source = read_formats(config, inner, layer_parts, reader, title)
     for field in ("hidden_dim", "layers"):
         # Without them, the library's example would be read instead of a model.
         if not keys.stated(field) and not (field == "layers" and keys.stated("layer_types")):
             keys.missing[field] = keys.names(field)
     keys.check(kind, "" if kind in READERS else _known())
     tables = (1 if tied else 2) * vocab * hidden
-    total = sum(_matrices(part, hidden) + part.other for part in found) + outside + tables
+    total = sum(_matrices(part, hidden) + part.other for part in layer_parts) + outside + tables
     tower = tower_of(config, hidden, title)
     unread = [] if counted else _unread(keys, kind)
     if unread:
         estimated.add("parameters")
     note = _note(config, keys, tower, unread)
     in_tower = 0 if tower is None else int(tower.network.si("parameters"))
-    shape = _short(found) or {"stack": _stack(found)}
-    own = MoETransformerModel if "experts" in shape else TransformerModel
-    sources = _sources(keys, own, shape, found)
+    shape = _short(layer_parts) or {"stack": _stack(layer_parts)}
+    record_class = MoETransformerModel if "experts" in shape else TransformerModel
+    sources = _sources(keys, record_class, shape, layer_parts)
     sources["parameters"] = Source(
         title=f"Counted from {title}",
         note="matrices, embedding tables, norms, biases, routers and position tables",
@@ -197,8 +197,8 @@ def model_of(
     elif "seq_len" in estimated:
         sources["seq_len"] = Source(title="Assumed", note=f"{title} states no context length")
     if formats is not None:
-        sources["formats"] = told
-    if (matrices := sum(_matrices(part, hidden) for part in found) + tables) * 1.02 < total:
+        sources["formats"] = formats_source
+    if (matrices := sum(_matrices(part, hidden) for part in layer_parts) + tables) * 1.02 < total:
         raise ConfigError(
             f"{title}: norms, biases and tables of positions have "
             f"{(total - matrices) / total:.0%} of the parameters; only networks in which they have "
@@ -206,7 +206,7 @@ def model_of(
             argument="parameters",
         )
     try:
-        return own(
+        return record_class(
             name=name,
             source=Source(title=title, locator=f"model_type {kind}", note=note),
             field_sources=sources,
@@ -250,8 +250,8 @@ def _language_model(config: Mapping[str, Any], title: str) -> tuple[Mapping[str,
         inner = config.get(part)
         if isinstance(inner, Mapping):
             kind = inner.get("model_type", outer)
-            own = {**inner, "model_type": kind if isinstance(kind, str) else outer}
-            return _language_model(own, title)
+            config_part = {**inner, "model_type": kind if isinstance(kind, str) else outer}
+            return _language_model(config_part, title)
     return config, _kind(outer, config, title)
 
 
@@ -311,8 +311,8 @@ def _check_unknown(keys: Keys, kind: str) -> set[str]:
 
 
 def _guessed(reader: Reader, config: Mapping[str, Any]) -> Reader:
-    stated = config.get("gated_mlp")
-    gated = stated if isinstance(stated, bool) else config.get("hidden_act") in _GATED
+    gate = config.get("gated_mlp")
+    gated = gate if isinstance(gate, bool) else config.get("hidden_act") in _GATED
     return dataclasses.replace(reader, gated=gated)
 
 
@@ -326,8 +326,8 @@ def _unread(keys: Keys, kind: str) -> list[str]:
     """
     if kind not in READERS:
         return [key for key in keys.unread() if not _UNCHANGING.search(key)]
-    left = [key for key in keys.unread() if not _HARMLESS.fullmatch(key) and not keys.known(key)]
-    strange = [key for key in left if _SIZE.search(key)]
+    unread = [key for key in keys.unread() if not _HARMLESS.fullmatch(key) and not keys.known(key)]
+    strange = [key for key in unread if _SIZE.search(key)]
     if strange:
         raise ConfigError(
             f"{keys.title}: {', '.join(strange[:5])} of model_type {shown(kind)} may change the "
@@ -335,14 +335,14 @@ def _unread(keys: Keys, kind: str) -> list[str]:
             "correct the model_type, or describe the network as a TransformerModel with a stack",
             argument=strange[0],
         )
-    return left
+    return unread
 
 
 def _length(keys: Keys, reader: Reader, given: int | None) -> int | None:
-    stated = keys.number("seq_len")
-    if reader.positions is not None and stated is None:
+    file_length = keys.number("seq_len")
+    if reader.positions is not None and file_length is None:
         keys.missing["seq_len"] = keys.names("seq_len")
-    return stated if given is None else given
+    return file_length if given is None else given
 
 
 def _outside(keys: Keys, reader: Reader, hidden: int, vocab: int) -> int:
@@ -368,22 +368,26 @@ def _matrices(part: Part, hidden: int) -> int:
 
 
 def _dropout(config: Mapping[str, Any]) -> bool | None:
-    stated = [config[key] for key in _DROPOUT if isinstance(config.get(key), int | float)]
-    return any(value > 0 for value in stated) if stated else None
+    rates = [config[key] for key in _DROPOUT if isinstance(config.get(key), int | float)]
+    return any(value > 0 for value in rates) if rates else None
 
 
-def _short(found: list[Part]) -> dict[str, Any] | None:
+def _short(layer_parts: list[Part]) -> dict[str, Any] | None:
     """Return the short form of layers that are all alike, except for experts in the last ones."""
-    attention, last = found[0].attention, found[-1].feed_forward
-    alike = all(part.attention == attention and part.parallel_attention is None for part in found)
+    attention, last = layer_parts[0].attention, layer_parts[-1].feed_forward
+    alike = all(
+        part.attention == attention and part.parallel_attention is None for part in layer_parts
+    )
     if not alike or not isinstance(attention, Attention | LatentAttention) or attention.reach:
         return None
-    dense = [part.feed_forward for part in found if isinstance(part.feed_forward, FeedForward)]
-    mixed = [part.feed_forward for part in found if isinstance(part.feed_forward, Experts)]
-    ordered = [*dense, *mixed] == [part.feed_forward for part in found]
+    dense = [
+        part.feed_forward for part in layer_parts if isinstance(part.feed_forward, FeedForward)
+    ]
+    mixed = [part.feed_forward for part in layer_parts if isinstance(part.feed_forward, Experts)]
+    ordered = [*dense, *mixed] == [part.feed_forward for part in layer_parts]
     if not ordered or any(block != dense[0] for block in dense) or any(b != last for b in mixed):
         return None
-    shape: dict[str, Any] = {"layers": len(found), "heads": attention.heads}
+    shape: dict[str, Any] = {"layers": len(layer_parts), "heads": attention.heads}
     if isinstance(attention, LatentAttention):
         shape |= {
             "kv_heads": attention.heads,
@@ -417,14 +421,14 @@ def _short(found: list[Part]) -> dict[str, Any] | None:
     }
 
 
-def _stack(found: list[Part]) -> tuple[Layers, ...]:
+def _stack(layer_parts: list[Part]) -> tuple[Layers, ...]:
     """Return equal layers as groups, with positions unless they are consecutive."""
     groups: dict[Any, list[int]] = {}
-    for spot, part in enumerate(found):
+    for spot, part in enumerate(layer_parts):
         blocks = (part.attention, part.feed_forward, part.parallel_attention)
         groups.setdefault(blocks, []).append(spot)
     at = list(groups.values())
-    in_order = [spot for spots in at for spot in spots] == list(range(len(found)))
+    in_order = [spot for spots in at for spot in spots] == list(range(len(layer_parts)))
     return tuple(
         Layers(
             count=len(spots),
@@ -438,12 +442,15 @@ def _stack(found: list[Part]) -> tuple[Layers, ...]:
 
 
 def _sources(
-    keys: Keys, own: type[TransformerModel], shape: Mapping[str, Any], found: list[Part]
+    keys: Keys,
+    record_class: type[TransformerModel],
+    shape: Mapping[str, Any],
+    layer_parts: list[Part],
 ) -> dict[str, Source]:
     fields = dict(_FIELDS)
-    if own is MoETransformerModel:
+    if record_class is MoETransformerModel:
         fields |= _MIXTURE_FIELDS
-        if not any(isinstance(part.feed_forward, FeedForward) for part in found):
+        if not any(isinstance(part.feed_forward, FeedForward) for part in layer_parts):
             fields["ffn_dim"] = "expert_dim"
     if "latent" in shape:
         fields |= _LATENT_FIELDS | {"kv_heads": "heads"}
@@ -458,17 +465,17 @@ def _sources(
 
 def _inner_sources(keys: Keys, stack: tuple[Layers, ...]) -> dict[str, Source]:
     """Return the sources of the numbers in each group of a stack."""
-    found = {}
+    sources = {}
     for spot, layers in enumerate(stack):
         for block in ("attention", "feed_forward", "parallel_attention"):
             for path, field in _BLOCK_FIELDS.get(type(getattr(layers, block)), {}).items():
                 if field in keys.sources:
-                    found[f"stack[{spot}].{block}.{path}"] = keys.sources[field]
+                    sources[f"stack[{spot}].{block}.{path}"] = keys.sources[field]
         reach = _REACH_FIELDS.get(type(getattr(layers.attention, "reach", None)), {})
         for path, field in reach.items():
             if field in keys.sources:
-                found[f"stack[{spot}].attention.reach.{path}"] = keys.sources[field]
-    return found
+                sources[f"stack[{spot}].attention.reach.{path}"] = keys.sources[field]
+    return sources
 
 
 def _read_keys(keys: Keys) -> str:
@@ -481,9 +488,9 @@ def _read_keys(keys: Keys) -> str:
 def _note(
     config: Mapping[str, Any], keys: Keys, tower: VisionTower | None, unread: list[str]
 ) -> str:
-    left = [part for part in ("vision_config", "audio_config") if config.get(part)]
-    left = [part for part in left if tower is None or part != "vision_config"]
-    notes = [f"the language model; {' and '.join(left)} not read"] if left else []
+    others = [part for part in ("vision_config", "audio_config") if config.get(part)]
+    others = [part for part in others if tower is None or part != "vision_config"]
+    notes = [f"the language model; {' and '.join(others)} not read"] if others else []
     if unread:
         notes.append(f"not read: {', '.join(unread[:20])}")
     if filled := keys.filled_in():

@@ -29,17 +29,14 @@ def every(period: int, other: str = "sliding", first: int = 1) -> Callable[..., 
     """Full attention at a fixed interval of layers, and another kind in the others."""
 
     def kinds(keys: Keys, layers: int) -> list[str]:
-        stated = keys.value("period")
-        step = len(stated) if isinstance(stated, str) and stated else keys.number("period")
+        pattern = keys.value("period")
+        step = len(pattern) if isinstance(pattern, str) and pattern else keys.number("period")
         step = step or period
         if other == "sliding" and not keys.count("window"):
             return ["full"] * layers
-        return ["other" if (layer + first) % step else "full" for layer in range(layers)]
+        return [other if (layer + first) % step else "full" for layer in range(layers)]
 
-    def named(keys: Keys, layers: int) -> list[str]:
-        return [other if kind == "other" else kind for kind in kinds(keys, layers)]
-
-    return named
+    return kinds
 
 
 def llama4(keys: Keys, layers: int) -> list[str]:

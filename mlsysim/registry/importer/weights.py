@@ -66,17 +66,17 @@ def check_weights(model: TransformerModel, weights: Any, config: Mapping[str, An
         check_count(model, _elements(data, name, towers=model.vision is not None), name)
 
 
-def check_count(model: TransformerModel, found: float, name: str) -> None:
+def check_count(model: TransformerModel, elements: float, name: str) -> None:
     """Reject a number of elements other than the model's, with or without multi-token layers."""
-    own = model.si("parameters")
-    more = model.mtp_parameters.to("param").magnitude
-    twice = model.vocab_size * model.hidden_dim  # files may repeat tables for these layers
-    expected = (own, own + more, own + more + 2 * twice * model.mtp_layers)
-    if not any(abs(found / count - 1) <= TOLERANCE for count in expected):
+    counted = model.si("parameters")
+    mtp = model.mtp_parameters.to("param").magnitude
+    table = model.vocab_size * model.hidden_dim  # files may repeat tables for these layers
+    expected = (counted, counted + mtp, counted + mtp + 2 * table * model.mtp_layers)
+    if not any(abs(elements / count - 1) <= TOLERANCE for count in expected):
         raise ConfigError(
-            f"{name} holds {found / 1e9:,.4g} billion parameters, but the configuration describes "
-            f"{own / 1e9:,.4g} billion: they belong to different models, or to parts that are not "
-            "read, such as a vision tower",
+            f"{name} holds {elements / 1e9:,.4g} billion parameters, but the configuration "
+            f"describes {counted / 1e9:,.4g} billion: they belong to different models, or to parts "
+            "that are not read, such as a vision tower",
             argument="weights",
         )
 
