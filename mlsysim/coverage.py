@@ -7,7 +7,7 @@ of supported combinations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -333,12 +333,12 @@ def support(
     ('banded', 2)
     """
     axes = (
-        _listed("questions", questions, tuple(QUESTIONS), _is_question),
+        _listed("questions", questions, tuple(QUESTIONS), _is_named("question", QUESTIONS)),
         _listed("models", models, tuple(Models), lambda one: isinstance(one, Workload)),
         _listed("devices", devices, tuple(Hardware), lambda one: isinstance(one, Accelerator)),
-        _listed("precisions", precisions, tuple(PRECISIONS), _is_precision),
+        _listed("precisions", precisions, tuple(PRECISIONS), _is_named("precision", PRECISIONS)),
     )
-    kept = _listed("statuses", statuses, STATUSES, _is_status)
+    kept = _listed("statuses", statuses, STATUSES, _is_named("status", STATUSES))
     survey = _Survey()
     asked = (
         (model, device, precision, question, survey.entry(question, model, device, precision))
@@ -367,22 +367,15 @@ def support(
     )
 
 
-def _is_question(one: Any) -> bool:
-    if isinstance(one, str) and one not in QUESTIONS:
-        raise UnknownEntryError.build(one, "question", QUESTIONS)
-    return isinstance(one, str)
+def _is_named(kind: str, known: Collection[str]) -> Callable[[Any], bool]:
+    """Return a test for a known name; it refuses an unknown one with those that are near."""
 
+    def is_known(name: Any) -> bool:
+        if isinstance(name, str) and name not in known:
+            raise UnknownEntryError.build(name, kind, known)
+        return isinstance(name, str)
 
-def _is_status(one: Any) -> bool:
-    if isinstance(one, str) and one not in STATUSES:
-        raise UnknownEntryError.build(one, "status", STATUSES)
-    return isinstance(one, str)
-
-
-def _is_precision(one: Any) -> bool:
-    if isinstance(one, str) and one not in PRECISIONS:
-        raise UnknownEntryError.build(one, "precision", PRECISIONS)
-    return isinstance(one, str)
+    return is_known
 
 
 def _listed(

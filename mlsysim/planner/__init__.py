@@ -2,7 +2,6 @@
 
 from mlsysim.planner.benchmarks.gaps import Gap, compare
 from mlsysim.planner.benchmarks.load_files import Benchmark, read_benchmark
-from mlsysim.planner.plans import front
 from mlsysim.planner.prices import Price
 from mlsysim.planner.sensitivities.certainty import Odds, odds
 from mlsysim.planner.sensitivities.elasticities import Sensitivity, sensitivity
@@ -14,7 +13,7 @@ from mlsysim.planner.training.advice import Advice, Alternative, Bill
 from mlsysim.planner.training.advisor import advise
 from mlsysim.planner.training.contrasts import Contrast, contrast
 from mlsysim.planner.training.diagnosis import Diagnosis, diagnose
-from mlsysim.planner.training.search import Plans
+from mlsysim.planner.training.search import Plans, front
 
 __all__ = [
     "SERVING_GOALS",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.calls import checked_by_numpy, expects
 from mlsysim.core.table import Column, Table
 
 
@@ -28,9 +27,6 @@ class PlanTable(Table):
         return self._rebuilt({name: item.picked(rows) for name, item in self._columns.items()})
 
 
-P = TypeVar("P", bound=PlanTable)
-
-
 def numbers(table: Table, name: str) -> NDArray[np.float64]:
     """Return a column of numbers without its unit."""
     column = table[name]
@@ -42,18 +38,3 @@ def unbeaten(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.intp]:
     order = np.lexsort((second, first))
     before = np.minimum.accumulate(np.concatenate([[np.inf], second[order][:-1]]))
     return order[second[order] < before]
-
-
-@expects(plans=Table, first=str, second=str)
-@checked_by_numpy
-def front(plans: P, first: str, second: str) -> P:
-    """Return the Pareto front: plans that no other plan beats in both columns, smallest first.
-
-    Parameters
-    ----------
-    plans
-        The plans.
-    first, second
-        Columns of numbers. Less is better.
-    """
-    return plans.take(unbeaten(numbers(plans, first), numbers(plans, second)))

@@ -25,6 +25,7 @@ from mlsysim.core.calls import checked_by_numpy, expects
 from mlsysim.core.errors import ConfigError
 from mlsysim.solvers import OpenLoopSolver
 from mlsysim.solvers.traffic.engine import Engine, engine_of
+from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 
 def engine_for(**arguments: Any) -> Engine:
@@ -73,6 +74,11 @@ def engine_for(**arguments: Any) -> Engine:
             "of OpenLoopSolver's result",
             argument="turns",
         )
+    return engine_that_fits(inputs)
+
+
+def engine_that_fits(inputs: OpenLoopInputs) -> Engine:
+    """Return the engine of some inputs, if one sequence fits in its memory."""
     engine = engine_of(inputs.plain())
     if engine.fits < 1:
         raise ConfigError(

@@ -126,12 +126,10 @@ class Scores:
         outcomes = [known.get(forecast.id) for forecast in every]
         return Table(
             {
-                "id": Column([forecast.id for forecast in every]),
-                "made": Column([forecast.made for forecast in every]),
-                "predicted": Column([forecast.predicted for forecast in every]),
-                "low": Column([forecast.low for forecast in every]),
-                "high": Column([forecast.high for forecast in every]),
-                "unit": Column([forecast.unit for forecast in every]),
+                name: Column([getattr(forecast, name) for forecast in every])
+                for name in ("id", "made", "predicted", "low", "high", "unit")
+            }
+            | {
                 "measured": Column([known and known.measured for known in outcomes]),
                 "within_band": Column([known and known.within_band for known in outcomes]),
             },
@@ -211,19 +209,11 @@ def _forecast(row: Row, path: str | Path) -> Forecast:
             argument="file",
         )
     try:
-        forecast = Forecast(
-            id=row.text("id"),
-            made=row.text("made"),
-            version=row.text("version"),
-            asks=row.text("asks"),
-            settled_by=row.text("settled_by"),
-            unit=row.text("unit"),
-            predicted=row.measured("predicted"),
-            low=row.measured("low"),
-            high=row.measured("high"),
-            coverage=row.measured("coverage"),
-            basis=row.text("basis"),
-        )
+        values: dict[str, Any] = {
+            each.name: row.measured(each.name) if each.type == "float" else row.text(each.name)
+            for each in fields(Forecast)
+        }
+        forecast = Forecast(**values)
     except Skip as fault:
         raise ConfigError(f"{place} is broken: {fault}", argument="file") from fault
     if not forecast.low <= forecast.predicted <= forecast.high or not forecast.coverage < 1:

@@ -25,7 +25,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core.calls import checked_by_numpy, expects, methods_checked_by_numpy
-from mlsysim.planner.plans import front
+from mlsysim.planner import front
 from mlsysim.traffic import engine_for, simulate
 
 JUNK = [5, 1.5, b"b", [], {}, object(), np.zeros((2, 3)), Q_(1, "s"), Hardware.H100]

@@ -38,6 +38,21 @@ ENGINE = Engine(
     delay_steps=0.0,
 )
 
+DEEPSEEK = {"model": Models.DeepSeek_V3, "hardware": Systems.Nodes.HGX_H200, "precision": "fp8"}
+
+
+def sample(rate, seq_len, output_len, count, **spread):
+    """Draw requests, of equal lengths unless their spread is given."""
+    spread = {"input_variation": 0, "output_variation": 0} | spread
+    traffic = Traffic(arrival_rate=rate, seq_len=seq_len, output_len=output_len, **spread)
+    return traffic.sample(count, seed=1)
+
+
+def played(engine, requests):
+    """Simulate drawn requests."""
+    return simulate(engine, requests.arrivals, requests.prompts, requests.answers)
+
+
 TWO_RANKS = {"ranks": 2.0, "prompts": (1.0, 2.0, 4.0), "reads": (15.0, 15.0, 25.0)}
 
 
@@ -109,18 +124,10 @@ def test_waits_for_the_link_next_to_the_closed_form():
         host_link=Systems.Links.NVMe4,
     )
     rate = 0.5 / engine.loading
-    traffic = Traffic(
-        arrival_rate=Q_(rate, "1/s"),
-        seq_len=engine.seq_len,
-        output_len=100,
-        input_variation=0,
-        output_variation=0,
-    )
-    trace = traffic.sample(4000)
-    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
+    times = played(engine, sample(Q_(rate, "1/s"), engine.seq_len, 100, 4000))
     found = queue_at(engine, rate, 100, 1, 0, 0)
     assert found["utilization"] == pytest.approx(0.5)
-    assert played.mean("ttft", 500) == pytest.approx(found["ttft_mean"], rel=0.15)
+    assert times.mean("ttft", 500) == pytest.approx(found["ttft_mean"], rel=0.15)
 
 
 def test_an_engine_of_sessions_has_no_fixed_prefix():
@@ -169,15 +176,7 @@ def test_stages_read_one_after_the_other():
 
 def test_long_prompts_of_ranks_never_wait_less_than_no_time():
     """Eight ranks read eight chunks at a time: 7.3 s alone, and less than twice as long at 60%."""
-    plan = {
-        "model": Models.DeepSeek_V3,
-        "hardware": Systems.Nodes.HGX_H200,
-        "precision": "fp8",
-        "attention_dp": 8,
-        "ep_size": 8,
-        "seq_len": 20_000,
-        "output_len": 1,
-    }
+    plan = DEEPSEEK | {"attention_dp": 8, "ep_size": 8, "seq_len": 20_000, "output_len": 1}
     capacity = OpenLoopSolver.solve(arrival_rate=1e-6, **plan).request_capacity
     for load in (0.1, 0.3, 0.6, 0.9, 0.99):
         found = OpenLoopSolver.solve(arrival_rate=load * capacity, **plan)
@@ -233,7 +232,8 @@ def test_an_engine_without_limits_is_exact_in_the_mean(prefill):
     """A stay that is linear in the requests in flight, with Poisson arrivals: a known queue."""
     step = lambda b: 5e-3 + 1e-4 * b  # noqa: E731
     sizes = tuple(2.0**power for power in range(11))
-    engine = Engine(
+    engine = replace(
+        ENGINE,
         empty=1e-3,
         prefill=prefill,
         prompts=(1.0, 1e5),
@@ -247,7 +247,6 @@ def test_an_engine_without_limits_is_exact_in_the_mean(prefill):
         fits=1024.0,
         seq_len=10.0,
         pass_tokens=1e6,
-        delay_steps=0.0,
     )
     rate, tokens = 20.0, 200.0
     said = queue_at(engine, rate, tokens, 1.0, 0.0, 0.0)
@@ -282,10 +281,7 @@ def test_first_decode_steps_meet_prompts_that_queued(answer, apart):
     load = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 20_000}
     load["output_len"] = answer
     rate = 0.6 * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
-    drawn = Traffic(
-        arrival_rate=rate, seq_len=20_000, output_len=answer, input_variation=0, output_variation=0
-    ).sample(3_000, seed=1)
-    found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
+    found = played(engine_for(**load), sample(rate, 20_000, answer, 3_000))
     said = OpenLoopSolver.solve(arrival_rate=rate, **load).tpot_mean.to("s").magnitude
     assert said == pytest.approx(found.mean("tpot", skip=500), rel=apart)
 
@@ -297,35 +293,21 @@ def test_tails_of_requests_that_meet_several_prompts(tokens, answer, utilization
     load = {"model": Models.Llama3_8B, "hardware": Hardware.H100}
     load |= {"seq_len": tokens, "output_len": answer}
     rate = utilization * OpenLoopSolver.solve(arrival_rate=1e-3, **load).request_capacity
-    drawn = Traffic(
-        arrival_rate=rate, seq_len=tokens, output_len=answer, input_variation=0, output_variation=0
-    ).sample(4_000, seed=1)
-    found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
+    found = played(engine_for(**load), sample(rate, tokens, answer, 4_000))
     said = OpenLoopSolver.solve(arrival_rate=rate, **load)
     for name, most in (("tpot", 0.45), ("e2e", 0.35)):
-        played = found.percentile(name, 99, skip=500)
-        assert said[f"{name}_p99"].to("s").magnitude == pytest.approx(played, rel=most)
+        late = found.percentile(name, 99, skip=500)
+        assert said[f"{name}_p99"].to("s").magnitude == pytest.approx(late, rel=most)
 
 
 @pytest.mark.parametrize("ranks", [1, 8])
 @pytest.mark.parametrize("utilization", [0.3, 0.6])
 def test_prompts_of_several_passes(ranks, utilization):
     """With the mean pass instead of full ones: half of these times on one rank, thrice on eight."""
-    load = {
-        "model": Models.DeepSeek_V3,
-        "hardware": Systems.Nodes.HGX_H200,
-        "precision": "fp8",
-        "attention_dp": ranks,
-        "tp_size": 8 // ranks,
-        "ep_size": 8,
-        "seq_len": 20_000,
-        "output_len": 50,
-    }
+    load = DEEPSEEK | {"attention_dp": ranks, "tp_size": 8 // ranks, "ep_size": 8}
+    load |= {"seq_len": 20_000, "output_len": 50}
     rate = utilization * OpenLoopSolver.solve(arrival_rate=1e-4, **load).request_capacity
-    drawn = Traffic(
-        arrival_rate=rate, seq_len=20_000, output_len=50, input_variation=0, output_variation=0
-    ).sample(2_000, seed=1)
-    found = simulate(engine_for(**load), drawn.arrivals, drawn.prompts, drawn.answers)
+    found = played(engine_for(**load), sample(rate, 20_000, 50, 2_000))
     said = OpenLoopSolver.solve(arrival_rate=rate, **load)
     mean, late = (said[f"ttft_{what}"].to("s").magnitude for what in ("mean", "p99"))
     assert mean == pytest.approx(found.mean("ttft", skip=400), rel=0.25)
@@ -335,24 +317,15 @@ def test_prompts_of_several_passes(ranks, utilization):
 @pytest.mark.parametrize("rate", [3, 6])
 def test_ranks_wait_for_one_that_reads(rate):
     """A plan whose ranks decode different sequences: prompts interrupt all of them."""
-    plan = {
-        "model": Models.DeepSeek_V3,
-        "hardware": Systems.Nodes.HGX_H200,
-        "precision": "fp8",
-        "attention_dp": 8,
-        "ep_size": 8,
-        "batch_limit": 512,
-        "seq_len": 2048,
-        "output_len": 512,
-    }
+    plan = DEEPSEEK | {"attention_dp": 8, "ep_size": 8, "batch_limit": 512}
+    plan |= {"seq_len": 2048, "output_len": 512}
     spread = {"burstiness": 1, "input_variation": 1, "output_variation": 1}
-    traffic = Traffic(arrival_rate=Q_(rate, "1/s"), seq_len=2048, output_len=512, **spread)
-    drawn = traffic.sample(2_000)
-    found = simulate(engine_for(**plan, **spread), drawn.arrivals, drawn.prompts, drawn.answers)
+    requests = sample(Q_(rate, "1/s"), 2048, 512, 2_000, **spread)
+    found = played(engine_for(**plan, **spread), requests)
     said = OpenLoopSolver.solve(**plan, **spread, arrival_rate=rate)
     for field, percent in (("tpot_p50", 50), ("ttft_p99", 99)):
-        played = found.percentile(field[:4], percent, skip=400)
-        assert said[field].to("s").magnitude == pytest.approx(played, rel=0.35)
+        simulated = found.percentile(field[:4], percent, skip=400)
+        assert said[field].to("s").magnitude == pytest.approx(simulated, rel=0.35)
 
 
 @pytest.mark.parametrize("variation", [0, 1])
@@ -379,16 +352,9 @@ def test_engines_that_never_decode(empty, load, variation):
     )
     rate = load * queue_at(engine, 1e-9, 1, 1, variation, 0)["request_capacity"]
     said = queue_at(engine, rate, 1, 1, variation, 0)
-    trace = Traffic(
-        arrival_rate=Q_(rate, "1/s"),
-        seq_len=1000,
-        output_len=1,
-        input_variation=variation,
-        output_variation=0,
-    ).sample(10_000, seed=1)
-    played = simulate(engine, trace.arrivals, trace.prompts, trace.answers)
-    assert said["ttft_mean"] == pytest.approx(played.mean("ttft", skip=500), rel=0.15)
-    assert said["ttft_p99"] == pytest.approx(played.percentile("ttft", 99, skip=500), rel=0.3)
+    times = played(engine, sample(Q_(rate, "1/s"), 1000, 1, 10_000, input_variation=variation))
+    assert said["ttft_mean"] == pytest.approx(times.mean("ttft", skip=500), rel=0.15)
+    assert said["ttft_p99"] == pytest.approx(times.percentile("ttft", 99, skip=500), rel=0.3)
 
 
 @pytest.mark.parametrize(("variation", "least", "most"), [(0, 1.8, 2.3), (0.3, 0.93, 1.07)])
@@ -406,15 +372,9 @@ def test_requests_of_equal_lengths_end_in_lockstep(variation, least, most):
     }
     limit, count = 64, 512
     closed = ServingSolver.solve(**plan, batch_size=4 * limit, max_sequences=limit)
-    drawn = Traffic(
-        arrival_rate=Q_(1, "1/s"),
-        seq_len=1000,
-        output_len=200,
-        input_variation=0,
-        output_variation=variation,
-    ).sample(count)
+    drawn = sample(Q_(1, "1/s"), 1000, 200, count, output_variation=variation)
     engine = engine_for(**plan, batch_limit=limit)
-    played = simulate(engine, np.zeros(count), drawn.prompts, drawn.answers)
-    tokens = drawn.answers.sum() / played.e2e.max()
+    times = simulate(engine, np.zeros(count), drawn.prompts, drawn.answers)
+    tokens = drawn.answers.sum() / times.e2e.max()
     ratio = tokens / (200 * closed.request_throughput.to("1/s").magnitude)
     assert least < ratio < most

@@ -13,7 +13,7 @@ from mlsysim.core.fields import priors
 from mlsysim.core.gradient import plain, slopes
 from mlsysim.core.types import ServingCalibration
 from mlsysim.planner.sensitivities.elasticities import recorded_field
-from mlsysim.planner.sensitivities.questions import Place, Question, question_of
+from mlsysim.planner.sensitivities.questions import Place, Question, question_behind
 from mlsysim.solvers import OpenLoopResult, ServingResult
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.traffic.engine import engine_of, with_prefixes
@@ -58,7 +58,7 @@ def components_of(result: OpenLoopResult | ServingResult) -> tuple[Component, ..
     Passes are divided by the exact derivatives of their times with respect to the constants that
     scale them. The rest is waiting.
     """
-    question = question_of(*result.__dict__["_origin"])
+    question = question_behind(result)
     if isinstance(result, OpenLoopResult):
         if result.ttft_mean is None:
             return ()

@@ -18,7 +18,7 @@ from mlsysim.core.units import format_number
 from mlsysim.planner.benchmarks.components import FAR, Component, components_of, needed_factor
 from mlsysim.planner.benchmarks.levers import devices_of, levers_of
 from mlsysim.planner.benchmarks.load_files import RATES, TIMES, Benchmark, read_benchmark
-from mlsysim.planner.sensitivities.questions import question_of
+from mlsysim.planner.sensitivities.questions import question_behind
 from mlsysim.planner.service.engines import device_of
 from mlsysim.registry.calibration.serving import plain_engine, serving_calibration_for
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver, ServingResult, ServingSolver
@@ -252,7 +252,7 @@ def _same_engine(engine: str, constants: ServingCalibration) -> bool:
 
 def _engine_notes(result: Any, measured: Benchmark) -> list[str]:
     """Return whether the constants of a prediction are those of another engine than measured."""
-    inputs: Any = question_of(*result.__dict__["_origin"]).inputs
+    inputs: Any = question_behind(result).inputs
     textbook = inputs.efficiency is not None and not math.isnan(plain(inputs.efficiency))
     if textbook or not measured.engine or _same_engine(measured.engine, inputs.calibration):
         return []
@@ -415,7 +415,7 @@ class _Cause:
 
 def _explained(result: Any, rows: list[_Row]) -> list[_Cause]:
     """Return, for each component, the factor that would explain the gap of its quantity."""
-    question, known = question_of(*result.__dict__["_origin"]), {row.name: row for row in rows}
+    question, known = question_behind(result), {row.name: row for row in rows}
     found = []
     for component in components_of(result):
         field = component.quantity

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.types import PRECISIONS
-from mlsysim.planner.sensitivities.questions import Question, question_of
+from mlsysim.planner.sensitivities.questions import Question, question_behind, question_of
 from mlsysim.solvers import OpenLoopResult, ServingResult
 
 _DRAFTS, _ACCEPTED = 3, 2.0
@@ -100,5 +100,5 @@ def _load(i: Any, opened: bool) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def devices_of(result: Any) -> int:
     """Return the devices of a result's engine."""
-    inputs: Any = question_of(*result.__dict__["_origin"]).inputs.plain()
+    inputs: Any = question_behind(result).inputs.plain()
     return int(inputs.replica_devices)

@@ -124,6 +124,11 @@ def question_of(solver: type[Solver[Any, Any]], given: Mapping[str, Any]) -> Que
     return Question(solver, known, inputs)
 
 
+def question_behind(result: Any) -> Question:
+    """Return the question that a result of a solver answers."""
+    return question_of(*result.__dict__["_origin"])
+
+
 def _with(row: Any, below: list[str], value: Any) -> Any:
     """Return a record with another value down a path."""
     name, *rest = below

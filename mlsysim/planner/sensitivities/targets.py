@@ -18,7 +18,7 @@ from mlsysim.core.numeric import zero_like
 from mlsysim.core.result import Result
 from mlsysim.core.units import dress, format_number, strip, told, unit
 from mlsysim.planner.sensitivities.elasticities import Sensitivity
-from mlsysim.planner.sensitivities.questions import Place, Question, question_of
+from mlsysim.planner.sensitivities.questions import Place, Question, question_behind
 
 _DECADES = 6
 _PER_DECADE = 8
@@ -129,7 +129,7 @@ def required(result: Result, field: str, target: Any, *, by: str) -> Requirement
             argument="result",
         )
     field, plain_target, made = _field(result, field, target)
-    question = question_of(*result.__dict__["_origin"])
+    question = question_behind(result)
     if not isinstance(by, str):
         raise UnknownEntryError.build(by, "input", question.solver.parameters)
     place = question.place(by)

@@ -39,9 +39,9 @@ from mlsysim.scenario import standalone_fleet
 from mlsysim.solvers import EconomicsSolver, OpenLoopSolver
 from mlsysim.solvers.arguments import Amount, Choice, Portion
 from mlsysim.solvers.signatures import composed
-from mlsysim.solvers.traffic.engine import engine_of
 from mlsysim.solvers.traffic.inputs import ROLES, OpenLoopArguments
 from mlsysim.traffic import Trace, Traffic
+from mlsysim.traffic.simulator import engine_that_fits
 
 _DAY = 86_400.0
 _HOUR = 3600.0
@@ -390,14 +390,8 @@ def _rate_of_one(
     inputs: Any = question_of(OpenLoopSolver, given).inputs
     for fault in OpenLoopSolver.faults(inputs):
         raise fault
-    engine = engine_of(inputs.plain())
+    engine = engine_that_fits(inputs)
     at = at_rates(inputs, engine) or (lambda rate: engine)
-    if engine.fits < 1:
-        raise ConfigError(
-            "hardware: not one sequence of full length fits in memory: raise tp_size, or store "
-            "weights in a narrower format",
-            argument="hardware",
-        )
     answer = float(inputs.plain().answer)
 
     def times_at(rate: float) -> dict[str, Any]:

@@ -21,13 +21,12 @@ from mlsysim.core.types import (
     find_precision,
 )
 from mlsysim.core.units import Q_, Quantity, is_quantity, real_number
-from mlsysim.planner.plans import front
 from mlsysim.planner.prices import Price, prices_of
 from mlsysim.planner.training.advice import Advice, Alternative, Bill, alternatives
 from mlsysim.planner.training.contrasts import compared
 from mlsysim.planner.training.diagnosis import diagnose
 from mlsysim.planner.training.goals import GOALS, MILLION, Goal
-from mlsysim.planner.training.search import Plans, Search
+from mlsysim.planner.training.search import Plans, Search, front
 from mlsysim.planner.training.space import EXCHANGE, LEVERS
 from mlsysim.registry.calibration.published import best_published
 from mlsysim.slices import Executors, Progress, reporter

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from mlsysim.core import formulas as f
+from mlsysim.core.calls import checked_by_numpy, expects
 from mlsysim.core.errors import OOMError, ParallelismError
-from mlsysim.core.table import Column
+from mlsysim.core.table import Column, Table
 from mlsysim.core.types import SCHEDULES, Fleet, TransformerModel, find_precision
 from mlsysim.core.units import Q_, format_number
-from mlsysim.planner.plans import PlanTable
+from mlsysim.planner.plans import PlanTable, numbers, unbeaten
 from mlsysim.planner.training.contrasts import PARTS
 from mlsysim.planner.training.goals import Goal
 from mlsysim.planner.training.space import (
@@ -98,6 +99,21 @@ class Plans(PlanTable):
     def where(self, mask: Any) -> Plans:
         """Return the rows for which `mask`, one True or False per row, is true."""
         return self.take(np.flatnonzero(np.asarray(mask)))
+
+
+@expects(plans=Table, first=str, second=str)
+@checked_by_numpy
+def front(plans: Plans, first: str, second: str) -> Plans:
+    """Return the Pareto front: plans that no other plan beats in both columns, smallest first.
+
+    Parameters
+    ----------
+    plans
+        The plans.
+    first, second
+        Columns of numbers. Less is better.
+    """
+    return plans.take(unbeaten(numbers(plans, first), numbers(plans, second)))
 
 
 @dataclass

@@ -311,8 +311,13 @@ def test_the_text_leads_with_the_answer():
         ({"tp_size": [0]}, "tp_size"),
         ({"recompute": "some"}, "recompute"),
         ({"fleet": [SMALL, SMALL]}, "fleet"),
-        ({"memory_reserve": 5}, "memory_reserve"),
         ({"progress": "yes"}, "progress"),
+        ({"training_tokens": -5}, "training_tokens"),
+        ({"training_tokens": "1e9"}, "training_tokens"),
+        ({"kwh_price": -1}, "kwh_price"),
+        ({"failures": 1}, "failures"),
+        ({"within": 2}, "within"),
+        ({"schedule": "2f"}, "schedule"),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(more, argument):
@@ -330,11 +335,8 @@ def test_what_fits_nowhere_is_refused_with_its_memory():
     )
 
 
-def test_a_reserve_keeps_memory_free():
+def test_a_reserve_is_the_same_as_a_size_and_as_a_share():
     tight = advise(**JOB, memory_reserve=Q_(20, "GB"))
-    assert tight.plans["memory"].to("GB").magnitude.max() <= 85.521 - 20
-    assert len(tight.plans) < len(advise(**JOB).plans)
-    assert tight.tight > 0
     share = advise(**JOB, memory_reserve=20 / 85.520809984)
     assert share.best == tight.best
     assert len(share.plans) == len(tight.plans)
@@ -369,25 +371,6 @@ def test_a_faster_network_is_chosen():
     slow = next(a for a in found.alternatives if a.lever == "fleet")
     assert slow.value == SMALL.name
     assert slow.loss >= 0
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"training_tokens": -5}, "training_tokens"),
-        ({"training_tokens": "1e9"}, "training_tokens"),
-        ({"kwh_price": -1}, "kwh_price"),
-        ({"goal": "cost", "rental_price": 0}, "rental_price = 0"),
-    ],
-)
-def test_amounts_are_checked_whatever_the_goal(given, says):
-    with pytest.raises(ConfigError, match=says):
-        advise(**JOB, **given)
-
-
-def test_tokens_may_have_their_unit():
-    plain = advise(**JOB, goal="time", training_tokens=1e9)
-    assert advise(**JOB, goal="time", training_tokens=Q_(1e9, "token")).best == plain.best
 
 
 def test_a_reserve_that_leaves_nothing_names_the_most_there_is():

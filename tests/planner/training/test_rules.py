@@ -10,7 +10,6 @@ import pytest
 from mlsysim import (
     Q_,
     ConfigError,
-    EconomicsSolver,
     Infra,
     Models,
     ReliabilitySolver,
@@ -18,6 +17,7 @@ from mlsysim import (
     TransformerModel,
     advise,
 )
+from mlsysim.core.table import Column
 from mlsysim.core.types import Source
 from mlsysim.planner.training.goals import Goal
 from mlsysim.planner.training.search import crossing_nodes
@@ -55,8 +55,6 @@ def test_context_and_wide_tensor_groups_are_chosen_for_a_gain_only(job):
 def test_the_margins_are_exact():
     """Of two plans, the simpler one is first up to the margin, and second beyond it."""
     goal = Goal("time", 1e9, {}, None, kwh_price=None, failures=False, within=0.05)
-    from mlsysim.core.table import Column
-
     for gain, first in ((1.009, 0), (1.011, 1)):
         days = Column(np.array([gain, 1.0]), "day")
         (key,) = goal.order({"training_time": days}, np.array([1.0, 1.01]))
@@ -73,8 +71,6 @@ def test_plans_without_the_reserve_are_not_advised():
         tight = free.plans["memory"].to("GB").magnitude > (1 - reserve) * capacity
         gain = rates(free.plans)[tight].max() / rates(advice.plans).max() - 1
         assert advice.tight_gain == pytest.approx(gain)
-        # Only those that gain something are worth a word.
-        assert ("more plans fit" in advice.why) == (gain > 0.0005)
     assert len(advise(**JOB).plans) == len(advise(**JOB, memory_reserve=0.08).plans)
 
 
@@ -174,21 +170,3 @@ def test_failures_and_checkpoints_take_time_money_and_carbon():
     assert kept.goodput == pytest.approx(by_hand.goodput)
     assert kept.expected_failures == pytest.approx(by_hand.expected_failures)
     assert advise(**JOB).reliability is None
-    bill = EconomicsSolver.solve(
-        fleet=SMALL,
-        duration_days=advise(**JOB, goal="cost", **place).plans["training_time"].magnitude[0],
-        rental_price=2.5,
-    )
-    assert advise(**JOB, goal="cost", **place).plans["cost"].magnitude[0] == pytest.approx(
-        bill.rental_cost.to("USD").magnitude
-    )
-
-
-@pytest.mark.parametrize(
-    ("more", "argument"),
-    [({"failures": 1}, "failures"), ({"within": 2}, "within"), ({"schedule": "2f"}, "schedule")],
-)
-def test_wrong_switches_are_refused_by_name(more, argument):
-    with pytest.raises(ConfigError) as fault:
-        advise(**JOB | more)
-    assert fault.value.argument == argument
