@@ -17,9 +17,10 @@ from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import format_number
 from mlsysim.planner.benchmarks.components import FAR, Component, components_of, needed_factor
 from mlsysim.planner.benchmarks.levers import devices_of, levers_of
-from mlsysim.planner.benchmarks.load_files import RATES, TIMES, Benchmark, read_benchmark
+from mlsysim.planner.benchmarks.load_files import RATES, Benchmark, read_benchmark
 from mlsysim.planner.sensitivities.questions import question_behind
 from mlsysim.planner.service.engines import device_of
+from mlsysim.planner.service.limits import SLO
 from mlsysim.registry.calibration.serving import plain_engine, serving_calibration_for
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver, ServingResult, ServingSolver
 
@@ -156,8 +157,8 @@ def compare(result: OpenLoopResult | ServingResult, benchmark: str | Path | Benc
         )
     notes = [*measured.notes, *_load_notes(result, measured), *_engine_notes(result, measured)]
     notes += [f"The prediction is not feasible: {why}." for why in result.reasons]
-    rows = [row for name in (*TIMES, *RATES, _FLIGHT) if (row := _row(result, measured, name))]
-    if not any(row.name in TIMES or row.name in RATES for row in rows):
+    rows = [row for name in (*SLO, *RATES, _FLIGHT) if (row := _row(result, measured, name))]
+    if not any(row.name in SLO or row.name in RATES for row in rows):
         raise ConfigError(
             "benchmark has no time or rate in common with the result; a result without a steady "
             "state has no times",
@@ -328,7 +329,7 @@ def _predicted(result: Any, name: str) -> tuple[float | None, float | None, floa
         return None, None, None
     if not field or result[field] is None:
         return None, None, None
-    scale = 1e3 if name in TIMES else 1.0
+    scale = 1e3 if name in SLO else 1.0
     value = scale * plain(result[field])
     banded = field
     if field == "request_throughput":  # the band of rates is that of tokens per second
@@ -384,7 +385,7 @@ def _load_notes(result: Any, measured: Benchmark) -> list[str]:
 
 
 def _unit_notes(rows: list[_Row]) -> list[str]:
-    ratios = [1 + row.error for row in rows if row.name in TIMES]
+    ratios = [1 + row.error for row in rows if row.name in SLO]
     if ratios and (min(ratios) > _ODD or max(ratios) < 1 / _ODD):
         return [
             f"Predicted times are {format_number(min(ratios))} to {format_number(max(ratios))} "
@@ -435,7 +436,7 @@ def _explained(result: Any, rows: list[_Row]) -> list[_Cause]:
 
 def _goal(result: Any, rows: list[_Row]) -> str:
     """Return the time to improve: the one that is slow by most, or else the time to the end."""
-    off = [row for row in rows if not row.agrees and row.error < 0 and row.name in TIMES]
+    off = [row for row in rows if not row.agrees and row.error < 0 and row.name in SLO]
     if off:
         return max(off, key=lambda row: row.measured / row.predicted).name
     return "e2e_mean" if _predicted(result, "e2e_mean")[0] is not None else "ttft_mean"

@@ -14,10 +14,9 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
 from mlsysim.core.units import real_number
 from mlsysim.planner.service.engines import ENGINES
+from mlsysim.planner.service.limits import SLO
 from mlsysim.registry.calibration.serving import plain_engine
 
-TIMES = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
-"""Times that files and predictions have in common."""
 RATES = ("request_throughput", "output_throughput")
 
 _MAX_BYTES = 64 * 1024**2
@@ -51,16 +50,16 @@ class Benchmark:
     def __post_init__(self) -> None:
         """Reject other quantities, and values that cannot have been measured."""
         for name, value in self.values.items():
-            if name not in (*TIMES, *RATES):
+            if name not in (*SLO, *RATES):
                 raise ConfigError(
                     f"values has {shown(name)}, which is unknown: give some of "
-                    f"{', '.join((*TIMES, *RATES))}",
+                    f"{', '.join((*SLO, *RATES))}",
                     argument="values",
                 )
             if (_finite(value) or 0.0) <= 0:
                 raise ConfigError(
                     f"values has {name} = {shown(value)}, which is out of range: give a number "
-                    f"above zero, {'in ms' if name in TIMES else 'per second'}",
+                    f"above zero, {'in ms' if name in SLO else 'per second'}",
                     argument="values",
                 )
 

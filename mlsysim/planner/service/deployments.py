@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mlsysim.core.types import NetworkFabric
 from mlsysim.planner.service.engines import LEVERS, Choice, queue_times, stacked
-from mlsysim.planner.service.limits import SLO
+from mlsysim.planner.service.limits import PERCENTS, SLO
 from mlsysim.planner.service.probabilities import LogError
 from mlsysim.planner.service.serving_plans import POOL_LEVERS
 from mlsysim.solvers.traffic.engine import Engine
@@ -27,7 +27,6 @@ from mlsysim.traffic import Traffic
 Columns = dict[str, NDArray[Any]]
 _ROWS_AT_ONCE = 20_000
 _FORMAT = LEVERS.index("kv_precision")
-_PERCENTS = ("mean", "p50", "p90", "p99")
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def disaggregated_pools(
 def _pair_times(first: Mapping[str, Any], decode: Columns, transfer: NDArray[Any]) -> Columns:
     """Return the times of requests in one prefill pool and each of the decode pools."""
     times: Columns = {}
-    for percent in _PERCENTS:
+    for percent in PERCENTS:
         times[f"ttft_{percent}"] = first[f"ttft_{percent}"] + transfer
         times[f"tpot_{percent}"] = decode[f"tpot_{percent}"]
         # Both waits are independent, so their deviations add as squares.
@@ -253,8 +252,8 @@ def later_times(times: Mapping[str, Any], answer: float) -> Columns:
 
     The time per token counts from the first token, so it includes the wait in the second pool.
     """
-    later = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in _PERCENTS}
-    for percent in _PERCENTS:
+    later = {f"e2e_{percent}": times[f"e2e_{percent}"] for percent in PERCENTS}
+    for percent in PERCENTS:
         others = (answer - 1) * times[f"tpot_{percent}"] if answer > 1 else 0.0
         later[f"tpot_{percent}"] = (times["ttft_mean"] + others) / answer
     return later
@@ -274,7 +273,7 @@ def _pool_candidates(
     """
     limited, *others = {"prefill": ("ttft",), "decode": ("tpot", "e2e")}[role]
     limits = {name: limit for name, limit in limits.items() if name.startswith(limited)}
-    names = [f"{time}_{percent}" for time in (*others, limited) for percent in _PERCENTS]
+    names = [f"{time}_{percent}" for time in (*others, limited) for percent in PERCENTS]
     parts, tried = [], 0
     for part in _parts(choices, traffic, most, limits, role):
         tried += part.tried

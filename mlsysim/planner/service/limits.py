@@ -17,7 +17,8 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 from mlsysim.solvers.work import decode_score_flops, token_flops
 from mlsysim.traffic import Traffic
 
-SLO = tuple(f"{t}_{p}" for t in ("ttft", "tpot", "e2e") for p in ("mean", "p50", "p90", "p99"))
+PERCENTS = ("mean", "p50", "p90", "p99")
+SLO = tuple(f"{time}_{percent}" for time in ("ttft", "tpot", "e2e") for percent in PERCENTS)
 """Times that can be limited by an SLO."""
 _PARTS = {
     "ttft": "prefill",

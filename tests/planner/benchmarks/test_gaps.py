@@ -494,7 +494,7 @@ def test_another_unit_or_load_is_named(result, closed):
         return " ".join(compare(result, of(result, load, **factors)).notes)
 
     assert notes({"arrival_rate": 8, "seq_len": 1010}) == ""
-    assert "seq_len = 2000, and the prediction 1000" in notes({"seq_len": 2000})
+    assert "seq_len = 2,000, and the prediction 1,000" in notes({"seq_len": 2000})
     assert "arrival_rate = 9" in notes({"arrival_rate": 9})
     seconds = dict.fromkeys(("ttft_mean", "tpot_mean", "e2e_mean"), 1e-3)
     assert "check the unit" in notes({}, **seconds)
