@@ -38,7 +38,16 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Solver
 from mlsysim.solvers.signatures import arguments_of, notes_of
 
-__all__ = ["Asking", "Names", "Parameter", "Signature", "answer_fields", "choices", "signature_of"]
+__all__ = [
+    "Asking",
+    "Names",
+    "Parameter",
+    "Signature",
+    "answer_fields",
+    "choices",
+    "key_value",
+    "signature_of",
+]
 
 REQUIRED = inspect.Parameter.empty
 """Default of an argument that has none."""
@@ -119,7 +128,9 @@ class Signature:
     def _texts(self, words: Words, settings: Iterable[str], option: str = "set") -> dict[str, str]:
         """Return the one text that is given for each argument."""
         pairs = [(name, text) for name, given in words.items() for text in given]
-        pairs += [_setting(setting, option) for setting in settings]
+        # Options are spelled with hyphens, so keys may be too.
+        keyed = (key_value(text, option) for text in settings)
+        pairs += [(key.replace("-", "_"), text) for key, text in keyed]
         texts: dict[str, str] = {}
         for name, text in pairs:
             if name in texts:
@@ -133,12 +144,12 @@ class Signature:
         return texts
 
 
-def _setting(text: str, option: str) -> tuple[str, str]:
+def key_value(text: str, option: str, form: str = "KEY=VALUE") -> tuple[str, str]:
+    """Return the two sides of a text that an option has in this form."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--{option} {text!r} is not KEY=VALUE", argument=option)
-    # Options are spelled with hyphens, so keys may be too.
-    return key.strip().replace("-", "_"), value.strip()
+        raise ConfigError(f"--{option} {text!r} is not {form}", argument=option)
+    return key.strip(), value.strip()
 
 
 def signature_of(solver: type[Solver[Any, Any]]) -> Signature:

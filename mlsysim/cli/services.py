@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from mlsysim.cli.formats import attributes, formatted, show
-from mlsysim.cli.options import Asking, Parameter, Signature, answer_fields, signature_of
+from mlsysim.cli.options import Asking, Parameter, Signature, answer_fields, key_value, signature_of
 from mlsysim.cli.questions import ROWS, show_rows
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.result import plain
@@ -118,7 +118,8 @@ def _trace_of(path: str | None, **reading: Any) -> tuple[Trace | None, str]:
                 f"{name} applies only to a trace: give --trace too, or leave it out", argument=name
             )
         return None, ""
-    return read_trace(path, _columns(given.pop("only", ())), **given), Path(path).stem
+    only = dict(key_value(text, "only", "COLUMN=WORD") for text in given.pop("only", ()))
+    return read_trace(path, only, **given), Path(path).stem
 
 
 def _traffic(arguments: dict[str, Any], trace: Trace | None, name: str) -> Traffic:
@@ -159,17 +160,6 @@ def _described(trace: Trace | None, traffic: Traffic) -> str:
         f"{format_number(traffic.arrival_rate)}, on average {traffic.seq_len:,.0f} tokens{cached} "
         f"in and {traffic.output_len:,.0f} out\n"
     )
-
-
-def _columns(only: tuple[str, ...]) -> dict[str, str]:
-    """Return the values of columns that rows of a trace must have."""
-    values = {}
-    for item in only:
-        column, equals, word = item.partition("=")
-        if not equals:
-            raise ConfigError(f"--only {item!r} is not COLUMN=WORD", argument="only")
-        values[column.strip()] = word.strip()
-    return values
 
 
 def _without_limits(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

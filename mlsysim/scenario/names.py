@@ -100,6 +100,12 @@ def _hardware_of(path: str, kinds: tuple[type, ...]) -> Accelerator | Node:
     raise ConfigError(f"{shown(path)} describes something else: give the file of {kind}")
 
 
+_CALIBRATION = Noun(
+    kinds=(Calibration,),
+    hint="Calibrations.H100_Megatron, its name, or the path of the YAML file that calibrate made",
+)
+
+
 def named_calibration(value: Any, argument: str) -> Calibration:
     """Return a training calibration, given as an object, by its name, or by its file."""
     if isinstance(value, PathLike):
@@ -112,14 +118,8 @@ def named_calibration(value: Any, argument: str) -> Calibration:
                 f'{fault.message}; the path of a file ends in .yaml, such as "my_cluster.yaml"',
                 argument=argument,
             ) from None
-    if not isinstance(value, Calibration):
-        raise ConfigError(
-            f"{argument} = {shown(value)} is not a Calibration: pass one such as "
-            "Calibrations.H100_Megatron, its name, or the path of the YAML file that calibrate "
-            "made",
-            argument=argument,
-        )
-    return value
+    calibration: Calibration = _CALIBRATION.admit(argument, value)
+    return calibration
 
 
 _BUILT = re.compile(r"([0-9]{1,9})x([^@]+)(?:@(.+))?")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mlsysim.core.errors import ConfigError, InfeasibleError, OOMError, SLAViolation, shown
+from mlsysim.core.errors import ConfigError, InfeasibleError, OOMError, SLAViolation
 from mlsysim.core.fields import Record, record
 from mlsysim.core.files import printable
 from mlsysim.core.provenance import escaped
@@ -24,6 +24,7 @@ from mlsysim.solvers import (
     SustainabilityResult,
     SustainabilitySolver,
 )
+from mlsysim.solvers.arguments import Noun
 
 __all__ = ["FAIL", "PASS", "UNKNOWN", "Check", "Level", "Scorecard", "evaluate", "worst"]
 
@@ -344,12 +345,7 @@ def evaluate(scenario: Scenario) -> Scorecard:
     >>> card.status, card.performance.status
     ('pass', 'pass')
     """
-    if not isinstance(scenario, Scenario):
-        raise ConfigError(
-            f"scenario = {shown(scenario)} is not a Scenario; pass one such as "
-            "Scenarios.Smart_Doorbell",
-            argument="scenario",
-        )
+    Noun(kinds=(Scenario,), hint="Scenarios.Smart_Doorbell").admit("scenario", scenario)
     result = scenario.solve()
     costs = _macro(scenario, result)
     runs = bool(result.feasible)

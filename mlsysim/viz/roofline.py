@@ -9,7 +9,7 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Workload
 from mlsysim.core.units import Quantity, strip
 from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim.solvers.arguments import PrecisionName
+from mlsysim.solvers.arguments import Noun, PrecisionName
 from mlsysim.viz.style import axes_for
 
 if TYPE_CHECKING:
@@ -57,11 +57,7 @@ def plot_roofline(
         If `hardware` is not a device, if it cannot compute in `precision`, or if a workload is
         neither a model nor a pair.
     """
-    if not isinstance(hardware, Accelerator):
-        raise ConfigError(
-            f"hardware = {shown(hardware)} is not an Accelerator; pass one such as Hardware.A100",
-            argument="hardware",
-        )
+    Noun(kinds=(Accelerator,), hint="Hardware.A100").admit("hardware", hardware)
     if isinstance(workloads, Workload | Quantity) or not isinstance(workloads, Iterable):
         raise ConfigError(
             f"workloads = {shown(workloads)} is not a list: give a list of models",
