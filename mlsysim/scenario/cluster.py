@@ -238,6 +238,7 @@ class ClusterCalibration(Calibration):
                 "factor": Column([each.factor for each in self.factors]),
                 "uncertainty": Column([100 * each.uncertainty for each in self.factors], "%"),
                 "prior": Column([100 * each.prior for each in self.factors], "%"),
+                # The sum with zero has no minus sign in front of a zero.
                 "deviations": Column([round(each.deviations, 2) + 0.0 for each in self.factors]),
             },
             limit=None,
