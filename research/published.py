@@ -13,13 +13,12 @@ import re
 from pathlib import Path
 
 from mlsysim import Models
-from mlsysim.core.errors import MLSysError
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry.calibration.published import COLUMNS, PATH
 from research import MEASUREMENTS
 from research.readers.aliases import accelerator_named, model_named
 from research.readers.training import measured, precision_of
-from research.rows import Row, Skip, rows_of
+from research.rows import Row, Skip, rows_of, usable
 
 __all__ = ["best_runs", "written"]
 
@@ -59,11 +58,7 @@ def _run(row: Row) -> dict[str, str]:
 def best_runs() -> list[dict[str, str]]:
     """Return the fastest run of each kind, in order."""
     best: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in rows_of(_SOURCE):
-        try:
-            run = _run(row)
-        except (Skip, MLSysError):
-            continue  # `mlsysim validate` lists these, with reasons
+    for _, run in usable(rows_of(_SOURCE), _run):
         kind = tuple(run[name] for name in ("model", "device", "precision", "seq_len"))
         known = best.get(kind)
         if known is None or float(run["tokens_per_second"]) > float(known["tokens_per_second"]):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mlsysim.core.errors import shown
+from mlsysim.core.errors import MLSysError, shown
 from mlsysim.validation import rows as tidy
+from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Skip
 
-__all__ = ["Row", "Skip", "count_of", "read_rows", "rows_of"]
+__all__ = ["Row", "Skip", "count_of", "read_rows", "rows_of", "usable"]
 
 MAX_COUNT = 10**15
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,23 @@ class Row(tidy.Row):
             raise Skip(f"{column} = {shown(text)} is not one of {', '.join(known)}")
         return text
 
+    def compared(
+        self,
+        quantity: str,
+        measured: float,
+        predicted: float,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        group: str = "",
+        note: str = "",
+    ) -> Comparison:
+        """Return the comparison with a prediction that is not a field of a result as it is."""
+        split = self.text("split")
+        return Comparison(
+            self.name, group or self.group, split, quantity, measured, predicted, low, high, note
+        )
+
 
 def count_of(digits: str) -> int:
     """Return a count embedded in a cell's text, such as the 8 in "EP 8".
@@ -71,6 +90,16 @@ def count_of(digits: str) -> int:
     if len(digits) > len(str(MAX_COUNT)):
         raise Skip(f"{shown(digits)} is too many: the limit is {MAX_COUNT:g}")
     return int(digits)
+
+
+def usable(rows: Iterable[Row], read: Callable[[Row], T]) -> Iterator[tuple[Row, T]]:
+    """Yield the rows that can be predicted, each with what `read` returns for it."""
+    for row in rows:
+        try:
+            value = read(row)
+        except (Skip, MLSysError):
+            continue
+        yield row, value
 
 
 def read_rows(path: str | Path) -> list[Row]:

@@ -20,14 +20,12 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Software
 from mlsysim.core.units import Q_
@@ -41,7 +39,7 @@ from research.families import FAMILIES, family_of
 from research.fits.training import DATA, SWITCHED, free, load, solve
 from research.readers import training
 from research.readers.aliases import find_accelerator
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"
@@ -72,13 +70,6 @@ def families() -> Iterator[tuple[str, str, list[Row]]]:
             found[family, device.name].append(row)
     for (family, name), rows in sorted(found.items()):
         yield family, name, rows
-
-
-def _tidy(rows: Sequence[Row]) -> Iterator[tidy.Row]:
-    """Yield the rows whose settings are stated, as `mlsysim.calibrate` takes them."""
-    for row in rows:
-        with suppress(Skip, MLSysError):
-            yield tidy.Row.of(training.tidy(row))
 
 
 @cache
@@ -171,7 +162,8 @@ def main() -> None:
     options = parser.parse_args()
     scores = []
     for family, device, rows in families():
-        runs, _ = runs_of(list(_tidy(rows)), None)
+        stated = [tidy.Row.of(run) for _, run in usable(rows, training.tidy)]
+        runs, _ = runs_of(stated, None)
         if len(runs) < FEWEST:
             continue
         if not options.registry:

@@ -25,7 +25,7 @@ from research.readers.kernels import (
     collective_time,
     product_of,
 )
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 __all__ = ["link_fits", "product_fits"]
 
@@ -126,11 +126,7 @@ def _measured(row: Row, message: Collective) -> float:
 def link_fits() -> list[Fit]:
     """Fit collectives: one row per generation of links."""
     found: dict[str, dict[str, list[tuple[Collective, float]]]] = {}
-    for row in _rows("nccl_latency_sweep") + _rows("nccl_busbw"):
-        try:
-            message = collective_of(row)
-        except Skip:
-            continue
+    for row, message in usable(_rows("nccl_latency_sweep") + _rows("nccl_busbw"), collective_of):
         splits = found.setdefault(message.link, {"calibrate": [], "check": []})
         splits[row.text("split")].append((message, _measured(row, message)))
 

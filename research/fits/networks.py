@@ -27,7 +27,7 @@ from mlsysim.solvers import SingleNodeSolver
 from research import MEASUREMENTS
 from research.fits.files import write_cells
 from research.readers import passes, tiny
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 DATA = MEASUREMENTS / "tiny.csv"
 PASSES = DATA.with_name("passes.csv")
@@ -61,7 +61,7 @@ class Run:
 
 def runs() -> list[Run]:
     """Read the passes of devices in the registry."""
-    return [run for row in read_rows(DATA) if (run := _run(row)) is not None]
+    return [run for _, run in usable(read_rows(DATA), _run)]
 
 
 def single_runs(data: list[Run]) -> tuple[list[Run], list[Run]]:
@@ -72,11 +72,8 @@ def single_runs(data: list[Run]) -> tuple[list[Run], list[Run]]:
     return single, [run for run in fitted if run not in single]
 
 
-def _run(row: Row) -> Run | None:
-    try:
-        given, engine = tiny.arguments(row), tiny.engine_of(row)
-    except Skip:
-        return None
+def _run(row: Row) -> Run:
+    given, engine = tiny.arguments(row), tiny.engine_of(row)
     network, device, precision = given["model"], given["hardware"], given["precision"]
     return Run(
         key=(engine.removesuffix(FAST), CORES[device.name], precision),
@@ -177,11 +174,7 @@ class Pass:
 def gpu_passes() -> list[Pass]:
     """Read the passes of networks of fixed shape on devices in the registry."""
     measured = []
-    for row in read_rows(PASSES):
-        try:
-            given = passes.arguments(row)
-        except Skip:
-            continue
+    for row, given in usable(read_rows(PASSES), passes.arguments):
         network = given["model"]
         if not isinstance(network, FixedShapeModel):
             continue

@@ -25,7 +25,7 @@ from research.fits.files import with_bands, write_rows
 from research.fits.serving import CONSTANTS, FILE, PULL, in_si, limits, printed
 from research.readers.open_loop import compare_open_loop
 from research.readers.serving_runs import arguments
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, Skip, read_rows, usable
 
 DATA = MEASUREMENTS / "serving_2.csv"
 FITTED = (
@@ -49,14 +49,8 @@ Run = tuple[Row, dict[str, Any]]
 
 def runs(split: str) -> list[Run]:
     """Return the rows of a split that have a prediction, with the solver's arguments."""
-    found = []
-    for row in read_rows(DATA):
-        if row.text("load").startswith("open loop") and row.text("split") == split:
-            try:
-                found.append((row, arguments(row)))
-            except Skip:
-                continue
-    return found
+    rows = [row for row in read_rows(DATA) if row.text("load").startswith("open loop")]
+    return list(usable((row for row in rows if row.text("split") == split), arguments))
 
 
 def residuals(constants: Mapping[str, float], fitted: list[Run]) -> list[float]:

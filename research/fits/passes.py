@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from mlsysim.core.forms import replaced
@@ -32,7 +31,7 @@ from research.fits.serving import (
     softened,
     summary,
 )
-from research.fits.stacks import Stack
+from research.fits.stacks import MeasuredRuns, Stack
 from research.readers import passes
 from research.rows import read_rows
 
@@ -53,10 +52,9 @@ FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Passes:
+class Passes(MeasuredRuns[PassInputs]):
     """Measured passes as arrays of the model's inputs."""
 
-    inputs: Stack[PassInputs]
     value: Floats
 
     def errors(self, constants: dict[str, float]) -> Floats:
@@ -64,10 +62,6 @@ class Passes:
         answer = self.inputs.run(operator_pass, lambda i, _: with_constants(i, constants))
         logs: Floats = np.log(answer["latency"] / self.value)
         return logs
-
-    def take(self, mask: NDArray[np.bool_]) -> Passes:
-        """Return some of the passes."""
-        return Passes(self.inputs.take(mask), self.value[mask])
 
 
 def with_constants(i: PassInputs, constants: dict[str, float]) -> PassInputs:

@@ -9,14 +9,13 @@ they come from predicting each model with constants that were fitted to the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from mlsysim.core.errors import MLSysError
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.registry.tables import read_toml
@@ -25,7 +24,7 @@ from research import MEASUREMENTS
 from research.fits.files import write_rows
 from research.readers import energy_runs, tiny
 from research.readers.energy import Drawn, drawn, predicted
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 DATA = MEASUREMENTS
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
@@ -62,33 +61,31 @@ def runs() -> dict[str, Runs]:
     """Return the figures to fit to by calibration."""
     found: dict[str, Runs] = {}
     for table, figures in (("energy.csv", _narrow), ("energy_2.csv", _wide)):
-        for row in read_rows(DATA / table):
-            if row.text("split") == "calibrate":
-                for run in figures(row):
-                    name = power_calibration_for(run.work.accelerator).name
-                    found.setdefault(name, []).append(run)
+        rows = [row for row in read_rows(DATA / table) if row.text("split") == "calibrate"]
+        for _, read in usable(rows, figures):
+            for run in read:
+                name = power_calibration_for(run.work.accelerator).name
+                found.setdefault(name, []).append(run)
     return found
 
 
-def _narrow(row: Row) -> Iterator[Run]:
+def _narrow(row: Row) -> Runs:
     work, quantity = drawn(row), row.text("quantity")
     if quantity == "device power":
-        yield Run(row.text("model"), quantity, row.measured(), work)
-    else:
-        yield _energy(row.text("model"), row.measured(), predicted(row)[0], work)
+        return [Run(row.text("model"), quantity, row.measured(), work)]
+    return [_energy(row.text("model"), row.measured(), predicted(row)[0], work)]
 
 
-def _wide(row: Row) -> Iterator[Run]:
-    try:
-        given = energy_runs.arguments(row)
-        result = ServingSolver.solve(**given)
-    except (Skip, MLSysError):
-        return
+def _wide(row: Row) -> Runs:
+    given = energy_runs.arguments(row)
+    result = ServingSolver.solve(**given)
     model, device = given["model"].name, given["hardware"].accelerator
     faster = row.measured("tokens_per_s") / result.output_throughput.to("token/s").magnitude
     work = Drawn.at_rate(device, result, faster)
-    yield Run(model, "device power", row.measured("power_W") / row.whole("n_gpus"), work)
-    yield _energy(model, row.measured("energy_per_token_J"), result, work)
+    return [
+        Run(model, "device power", row.measured("power_W") / row.whole("n_gpus"), work),
+        _energy(model, row.measured("energy_per_token_J"), result, work),
+    ]
 
 
 def _energy(model: str, value: float, result: Any, work: Drawn) -> Run:
@@ -141,11 +138,8 @@ def tiny_band() -> tuple[float, float]:
     The design power of these devices is the mean of their runs: here, that of the others.
     """
     found: dict[str, list[tuple[float, float, float]]] = {}
-    for row in read_rows(DATA / "tiny.csv"):
-        try:
-            figures = tiny.compare(row) if row.text("split") == "calibrate" else ()
-        except Skip:
-            continue
+    fitted = [row for row in read_rows(DATA / "tiny.csv") if row.text("split") == "calibrate"]
+    for row, figures in usable(fitted, tiny.compare):
         if len(figures) == 2:
             time, energy = figures
             device = tiny.arguments(row)["hardware"].name

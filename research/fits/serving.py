@@ -38,7 +38,7 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from research import MEASUREMENTS
 from research.fits.files import with_bands, write_rows
-from research.fits.stacks import Stack
+from research.fits.stacks import MeasuredRuns, Stack
 from research.readers import energy_runs, serving, serving_runs
 from research.readers.aliases import find_model
 from research.rows import Row, Skip, read_rows
@@ -89,14 +89,13 @@ FITTED = tuple(
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(MeasuredRuns[ServingInputs]):
     """Measured runs as arrays of the model's inputs."""
 
-    inputs: Stack[ServingInputs]
     bits: Floats
-    field: tuple[str, ...]
+    field: NDArray[np.str_]
     value: Floats
-    model: tuple[str, ...]
+    model: NDArray[np.str_]
     free: tuple[str, ...]
     """Constants that may be fitted."""
 
@@ -109,19 +108,8 @@ class Runs:
         answer = self.inputs.run(_serve, change)
         found = np.zeros_like(self.value)
         for field in set(self.field):
-            found = np.where(np.array(self.field) == field, answer[field], found)
+            found = np.where(self.field == field, answer[field], found)
         return found
-
-    def take(self, mask: NDArray[np.bool_]) -> Runs:
-        """Return some of the runs."""
-        return Runs(
-            self.inputs.take(mask),
-            self.bits[mask],
-            tuple(np.array(self.field)[mask]),
-            self.value[mask],
-            tuple(np.array(self.model)[mask]),
-            self.free,
-        )
 
     def errors(self, constants: Mapping[str, float]) -> Floats:
         """Return the logarithm of predicted over measured."""
@@ -233,9 +221,9 @@ def load(name: str, split: str) -> Runs | None:
     return Runs(
         Stack.of([inputs for inputs, *_ in found]),
         np.array([inputs.precision.bits for inputs, *_ in found], dtype=float),
-        tuple(field for _, field, _ in found),
+        np.array([field for _, field, _ in found]),
         np.array([value for *_, value in found]),
-        tuple(_family(inputs.model.name) for inputs, *_ in found),
+        np.array([_family(inputs.model.name) for inputs, *_ in found]),
         tuple(constant for constant in CONSTANTS if name in ONLY.get(constant, (name,))),
     )
 
@@ -450,7 +438,9 @@ def main() -> None:
         constants = found.constants
         formats = {16: ("fp16", "bf16"), 8: ("fp8",), 4: ("fp4",)}
         row = {
-            "models": sorted({model for model in runs.model if find_model(model) is not None}),
+            "models": sorted(
+                {model for model in runs.model.tolist() if find_model(model) is not None}
+            ),
             "formats": [one for bits in sorted(set(runs.bits))[::-1] for one in formats[int(bits)]],
             "fitted": with_bands(
                 {constant: printed(constant, value) for constant, value in constants.items()},
@@ -465,7 +455,7 @@ def main() -> None:
                 continue
             errors = part.errors(found.whole)
             for field in dict.fromkeys(part.field):
-                chosen = errors[np.array(part.field) == field]
+                chosen = errors[part.field == field]
                 pooled.setdefault((split, field), []).append(chosen)
                 print(f"  {split:9s} {field:18s} {summary(chosen)}")
     uncalibrated = {"fitted": with_bands({}, population())}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from mlsysim.core.fields import Record
 from mlsysim.core.forms import contents, mapped, structure
 from mlsysim.core.inputs import Inputs
 
-__all__ = ["Stack"]
+__all__ = ["MeasuredRuns", "Stack"]
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 Floats = NDArray[np.float64]
@@ -70,6 +70,18 @@ class Stack(Generic[I]):
                 keys[place] = (part, *(float(np.nan_to_num(column[row])) for column in table))
         known: dict[Any, int] = {}
         return np.array([known.setdefault(key, len(known)) for key in keys])
+
+
+@dataclass(frozen=True)
+class MeasuredRuns(Generic[I]):
+    """Inputs of measured runs; other fields that are arrays have a value for each run."""
+
+    inputs: Stack[I]
+
+    def take(self, mask: NDArray[np.bool_]) -> Self:
+        """Return some of the runs."""
+        columns = {name: _taken(mask, column) for name, column in vars(self).items()}
+        return replace(self, **columns | {"inputs": self.inputs.take(mask)})
 
 
 def _taken(rows: NDArray[np.bool_], value: Any) -> Any:

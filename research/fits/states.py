@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from mlsysim.core.errors import MLSysError
 from mlsysim.core.types.attention import LinearAttention
 from mlsysim.solvers import DistributedSolver
 from research import MEASUREMENTS
 from research.readers import training
-from research.rows import Row, Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 DATA = MEASUREMENTS / "training.csv"
 LEAST, MOST = 0.002, 0.5
@@ -28,17 +27,12 @@ LEAST, MOST = 0.002, 0.5
 
 def runs(split: str) -> list[Row]:
     """Return the runs of one split whose model has linear attention."""
-    found = []
-    for row in read_rows(DATA):
-        if row.text("split") != split:
-            continue
-        try:
-            model = training.arguments(row)["model"]
-        except (Skip, MLSysError):
-            continue
-        if any(isinstance(group.attention, LinearAttention) for group in model.groups):
-            found.append(row)
-    return found
+    rows = [row for row in read_rows(DATA) if row.text("split") == split]
+    return [
+        row
+        for row, given in usable(rows, training.arguments)
+        if any(isinstance(group.attention, LinearAttention) for group in given["model"].groups)
+    ]
 
 
 def errors(rows: Sequence[Row], efficiency: float) -> NDArray[np.float64]:

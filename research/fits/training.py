@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.stats import t
 
-from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import priors
 from mlsysim.core.forms import replaced
 from mlsysim.core.types import Calibration, Machine, Software
@@ -42,9 +41,9 @@ from mlsysim.solvers.training.work import training_work
 from research import MEASUREMENTS
 from research.families import FAMILIES, family_of
 from research.fits.files import hierarchical, write_rows
-from research.fits.stacks import Stack
+from research.fits.stacks import MeasuredRuns, Stack
 from research.readers import memory, training
-from research.rows import Skip, read_rows
+from research.rows import Row, read_rows, usable
 
 Floats = NDArray[np.float64]
 FOLDS = 5
@@ -83,10 +82,9 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(MeasuredRuns[TrainingInputs]):
     """Measured runs as arrays of the model's inputs."""
 
-    inputs: Stack[TrainingInputs]
     bits: Floats
     time: Floats
     group: NDArray[np.object_]
@@ -96,20 +94,6 @@ class Runs:
     split: NDArray[np.object_]
     ideal: Floats
     """Step time at full utilization of the peak rate."""
-
-    def take(self, mask: NDArray[np.bool_]) -> Runs:
-        """Return some of the runs."""
-        parts = (
-            self.bits,
-            self.time,
-            self.group,
-            self.machine,
-            self.framework,
-            self.name,
-            self.split,
-            self.ideal,
-        )
-        return Runs(self.inputs.take(mask), *(part[mask] for part in parts))  # type: ignore[arg-type]
 
     def predict(self, constants: dict[Key, float]) -> Floats:
         """Evaluate the solver's model with other constants than the registry's."""
@@ -158,21 +142,17 @@ def _with(
 
 def load(*splits: str) -> Runs:
     """Read all runs of some splits whose machine and framework are known."""
-    found: list[tuple[TrainingInputs, float, str, str, str]] = []
+    found: list[tuple[Row, tuple[TrainingInputs, float]]] = []
     machines = {id(row): key for key, row in Machines.items()}
     frameworks = {str(getattr(row, "name", "")): key for key, row in Frameworks.items()}
-    for table, kind in TABLES.items():
-        path = DATA / f"{table}.csv"
-        for row in read_rows(path) if path.exists() else ():
-            split = row.text("split")
-            if split not in splits or family_of(row.group) is None:
-                continue
-            try:
-                inputs = DistributedSolver.admit(kind.arguments(row))
-                found.append((inputs, kind.measured(row), row.group, row.name, split))
-            except (Skip, MLSysError):
-                continue
-    runs = [inputs for inputs, *_ in found]
+    for table, reader in TABLES.items():
+
+        def run(row: Row, reader: Any = reader) -> tuple[TrainingInputs, float]:
+            return DistributedSolver.admit(reader.arguments(row)), reader.measured(row)
+
+        rows = [row for row in read_rows(DATA / f"{table}.csv") if row.text("split") in splits]
+        found += usable((row for row in rows if family_of(row.group) is not None), run)
+    rows, runs = [row for row, _ in found], [inputs for _, (inputs, _) in found]
 
     def words(values: Any) -> NDArray[np.object_]:
         made = np.empty(len(found), dtype=object)
@@ -183,12 +163,12 @@ def load(*splits: str) -> Runs:
     return Runs(
         Stack.of(runs),
         np.array([i.precision.bits for i in runs], dtype=float),
-        np.array([time for _, time, *_ in found]),
-        words(group for _, _, group, *_ in found),
+        np.array([time for _, (_, time) in found]),
+        words(row.group for row in rows),
         words(machines[id(c.machine)] for c in calibrations),
         words(frameworks[c.software.name] for c in calibrations),
-        words(name for *_, name, _ in found),
-        words(split for *_, split in found),
+        words(row.name for row in rows),
+        words(row.text("split") for row in rows),
         np.array([_ideal(i) for i in runs]),
     )
 

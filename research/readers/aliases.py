@@ -1,4 +1,4 @@
-"""Names of devices and models in measurements, and the matching registry rows.
+"""Devices and models of measurements: registry rows by their names there, and stated shapes.
 
 A name must match as a whole, because "H200" is also part of "GH200", and an "H100 PCIe" is not an
 H100 SXM.
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import Accelerator, Node, TransformerModel, Workload
+from mlsysim.core.types import Accelerator, Node, Source, TransformerModel, Workload
 from mlsysim.registry import Hardware, Models, Systems
 from research.rows import Row, Skip
 
@@ -23,6 +23,8 @@ __all__ = [
     "find_accelerator",
     "find_model",
     "model_named",
+    "server_of",
+    "shape_of",
     "spellings",
     "usual_server",
 ]
@@ -284,6 +286,20 @@ def usual_server(device: Accelerator) -> Node | None:
     return _SERVERS.get(device.name)
 
 
+def server_of(device: Accelerator) -> Node:
+    """Return the usual server of a device.
+
+    Raises
+    ------
+    Skip
+        If the registry has none.
+    """
+    server = usual_server(device)
+    if server is None:
+        raise Skip(f"no server of {device.name} is in the registry")
+    return server
+
+
 @functools.cache
 def spellings() -> tuple[tuple[str, str], ...]:
     """Return pairs of a name and a key: those of all models, later ones before earlier ones."""
@@ -342,3 +358,36 @@ def model_named(row: Row) -> TransformerModel:
     if not isinstance(model, TransformerModel):
         raise Skip(f"model {shown(row.text('model'))} is not a transformer")
     return model
+
+
+_RUN = Source(title="A measured run")
+
+
+def shape_of(
+    row: Row, seq_len: int, *, ffn: int | None = None, vocab: int | None = None, **shape: Any
+) -> TransformerModel:
+    """Return the transformer that a row describes by its shape, with its parameters counted.
+
+    `ffn` and `vocab` are for rows that state none; `shape` has the fields that other columns tell.
+
+    Raises
+    ------
+    Skip
+        If the row lacks a part of the shape.
+    """
+    hidden, heads = row.whole("hidden"), row.whole("heads")
+    stated = {
+        "layers": row.whole("layers"),
+        "ffn_dim": row.whole("ffn", default=ffn),
+        "kv_heads": row.whole("kv_heads", default=heads),
+        "vocab_size": row.whole("vocab", default=vocab),
+        "head_dim": hidden // heads,
+    }
+    return TransformerModel(
+        name=row.text("model") or "model",
+        source=_RUN,
+        hidden_dim=hidden,
+        heads=heads,
+        seq_len=seq_len,
+        **(stated | shape),
+    )

@@ -11,7 +11,6 @@ from mlsysim.core.types import (
     Node,
     PowerCalibration,
     ServingCalibration,
-    Source,
     TransformerModel,
 )
 from mlsysim.registry import Systems
@@ -21,13 +20,11 @@ from mlsysim.registry.calibration.training import Frameworks, calibration_of, ma
 from mlsysim.solvers import DistributedSolver, ServingSolver
 from mlsysim.validation.report import Comparison, comparison
 from research.readers import energy_runs
-from research.readers.aliases import accelerator_named, usual_server
+from research.readers.aliases import accelerator_named, server_of, shape_of
 from research.readers.energy_runs import Drawn
 from research.rows import Row, Skip
 
 __all__ = ["Drawn", "compare", "drawn", "predicted"]
-
-_RUN = Source(title="A measured run")
 
 
 def _engine(row: Row, device: Accelerator) -> ServingCalibration:
@@ -38,29 +35,17 @@ def _engine(row: Row, device: Accelerator) -> ServingCalibration:
 
 
 def _model(row: Row) -> TransformerModel:
-    hidden, heads, head_dim = row.whole("hidden"), row.whole("heads"), row.whole("head_dim")
-    layers, ffn, vocab = row.whole("layers"), row.whole("ffn"), row.whole("vocab")
-    return TransformerModel(
-        name=row.text("model"),
-        source=_RUN,
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
+    return shape_of(
+        row,
+        row.whole("prompt"),
         kv_heads=row.whole("kv_heads"),
-        head_dim=head_dim,
-        ffn_dim=ffn,
-        vocab_size=vocab,
-        seq_len=row.whole("prompt"),
+        head_dim=row.whole("head_dim"),
         gated_mlp=True,
     )
 
 
 def _node(row: Row) -> Node:
-    device = accelerator_named(row.text("hardware"))
-    node = usual_server(device)
-    if node is None:
-        raise Skip(f"no server of {device.name} is in the registry")
-    return node
+    return server_of(accelerator_named(row.text("hardware")))
 
 
 def _trained(row: Row, power: PowerCalibration | None) -> Any:
@@ -158,13 +143,6 @@ def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
     constants = power_calibration_for(work.accelerator)
     shares = ("constant_share", "compute_share", "memory_share")
     power = work.power({name: constants.si(name) for name in shares})
-    return Comparison(
-        id=row.name,
-        group=group,
-        split=row.text("split"),
-        quantity=label,
-        measured=value,
-        predicted=power,
-        low=energy_runs.scaled(constants.power_band_low, power),
-        high=energy_runs.scaled(constants.power_band_high, power),
-    )
+    edges = (constants.power_band_low, constants.power_band_high)
+    band = (energy_runs.scaled(edge, power) for edge in edges)
+    return row.compared(label, value, power, *band, group=group)

@@ -14,7 +14,7 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.report import Comparison, comparison
-from research.readers.aliases import accelerator_named, model_named, usual_server
+from research.readers.aliases import accelerator_named, model_named, server_of
 from research.readers.formats import formats_of
 from research.readers.recipes import energy_recipe_of
 from research.rows import Row, Skip
@@ -107,9 +107,7 @@ def arguments(row: Row) -> dict[str, Any]:
     """
     _refuse_what_is_not_served(row)
     device, model = accelerator_named(row.text("hardware")), model_named(row)
-    node = usual_server(device)
-    if node is None:
-        raise Skip(f"no server of {device.name} is in the registry")
+    node = server_of(device)
     recipe, ranks = energy_recipe_of(row), row.whole("dp", default=1)
     precision, weight, kv = formats_of(row.text("weight_precision"), recipe.kept, device)
     batch = row.measured("batch")
@@ -154,15 +152,13 @@ def compare(row: Row) -> tuple[Comparison, ...]:
     power = drawn.power(shares)
     energy = row.measured("energy_per_token_J")
     return (
-        Comparison(
-            id=row.name,
+        row.compared(
+            "device power (W)",
+            row.measured("power_W") / row.whole("n_gpus"),
+            power,
+            scaled(constants.power_band_low, power),
+            scaled(constants.power_band_high, power),
             group=f"{row.group}: device power",
-            split=row.text("split"),
-            quantity="device power (W)",
-            measured=row.measured("power_W") / row.whole("n_gpus"),
-            predicted=power,
-            low=scaled(constants.power_band_low, power),
-            high=scaled(constants.power_band_high, power),
             note=_note(row),
         ),
         comparison(

@@ -230,11 +230,4 @@ def compare(row: Row) -> Comparison:
         If there are no constants for its device, or no formula for it.
     """
     value = row.measured()
-    return Comparison(
-        id=row.name,
-        group=row.group,
-        split=row.text("split"),
-        quantity=f"{row.text('quantity')} ({row.text('unit')})",
-        measured=value,
-        predicted=_predict(row),
-    )
+    return row.compared(f"{row.text('quantity')} ({row.text('unit')})", value, _predict(row))

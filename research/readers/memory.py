@@ -14,7 +14,7 @@ from mlsysim.registry import Models, Systems
 from mlsysim.registry.calibration.training import Calibrations
 from mlsysim.solvers import DistributedResult, DistributedSolver
 from mlsysim.validation.report import Comparison
-from research.readers.aliases import accelerator_named, usual_server
+from research.readers.aliases import accelerator_named, server_of
 from research.rows import Row, Skip, count_of
 
 __all__ = ["arguments", "compare", "measured", "predict"]
@@ -58,23 +58,14 @@ def compare(row: Row) -> Comparison:
         If the row lacks required data.
     """
     value = row.measured()
-    edges: list[float | None] = [None, None]
+    edges: list[float | None] = []
     if row.group == "simumax_b200_steptime":
         result = _measured_run(row)
         edges = [
             None if edge is None else float(edge.to("ms").magnitude)
             for edge in (result.step_latency_low, result.step_latency_high)
         ]
-    return Comparison(
-        id=row.name,
-        group=row.group,
-        split=row.text("split"),
-        quantity=f"{row.text('quantity')} ({row.text('unit')})",
-        measured=value,
-        predicted=predict(row),
-        low=edges[0],
-        high=edges[1],
-    )
+    return row.compared(f"{row.text('quantity')} ({row.text('unit')})", value, predict(row), *edges)
 
 
 def _model_states(row: Row) -> float:
@@ -241,9 +232,7 @@ def arguments(row: Row) -> dict[str, Any]:
     MooreThreads, SimuMax, simu_tools/megatron_scripts/scripts.
     """
     device = accelerator_named(row.text("hardware"))
-    node = usual_server(device)
-    if node is None:
-        raise Skip(f"no server of {device.name} is in the registry")
+    node = server_of(device)
     devices = Systems.DGX_B200.accelerators_per_node
     dp, count = row.whole("dp"), _named(row, "mbc")
     return {

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import FixedShapeModel, Source, TransformerModel
+from mlsysim.core.types import FixedShapeModel, TransformerModel
 from mlsysim.registry import Models
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.validation.report import Comparison, comparison
-from research.readers.aliases import accelerator_named
+from research.readers.aliases import accelerator_named, shape_of
 from research.rows import Row, Skip
 
 __all__ = ["arguments", "compare", "measured"]
 
-_RUN = Source(title="A measured pass")
 _NETWORKS = {model.name: model for model in Models if isinstance(model, FixedShapeModel)}
 
 
@@ -27,21 +26,10 @@ def _model(row: Row) -> TransformerModel | FixedShapeModel:
                 f"model = {shown(row.text('model'))} has no layers and is not in the registry"
             )
         return network
-    hidden, heads, layers = row.whole("hidden"), row.whole("heads"), row.whole("layers")
-    kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab")
-    gated, head_dim = bool(row.whole("gated", default=0, minimum=0)), hidden // heads
-    return TransformerModel(
-        name=row.text("model") or "model",
-        source=_RUN,
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        ffn_dim=row.whole("ffn"),
-        vocab_size=vocab,
-        seq_len=row.whole("seq_len"),
-        gated_mlp=gated,
+    return shape_of(
+        row,
+        row.whole("seq_len"),
+        gated_mlp=bool(row.whole("gated", default=0, minimum=0)),
         causal=bool(row.whole("causal", default=1, minimum=0)),
     )
 

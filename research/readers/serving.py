@@ -6,18 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import Accelerator, Source, TransformerModel
+from mlsysim.core.types import Accelerator, TransformerModel
 from mlsysim.registry import Hardware
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers import ServingSolver
 from mlsysim.validation.report import Comparison, comparison
 from research.readers import serving_runs
-from research.readers.aliases import accelerator_named, model_named, usual_server
+from research.readers.aliases import accelerator_named, model_named, shape_of, usual_server
 from research.rows import Row, Skip
 
 __all__ = ["arguments", "compare", "field_of", "measured"]
 
-_RUN = Source(title="A measured run")
 # The result's field for a quantity, by the first key that matches its beginning.
 _FIELDS = {
     "measured TTFT": "ttft",
@@ -61,25 +60,16 @@ def _model(row: Row) -> TransformerModel:
     """Return the model of a row, with parameters counted from its shape; or the one it names."""
     if row.number("layers") is None:
         return model_named(row)
-    hidden, heads = row.whole("hidden"), row.whole("heads")
-    layers, ffn = row.whole("layers"), row.whole("ffn")
-    kv_heads, vocab = row.whole("kv_heads", default=heads), row.whole("vocab", default=50_257)
-    head_dim = _HEAD_DIM.get(row.text("model"), hidden // heads)
     stated = row.number("gated")
     gated = "GPT" not in row.text("model") if stated is None else bool(stated)
-    return TransformerModel(
-        name=row.text("model") or "model",
-        source=_RUN,
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        ffn_dim=ffn,
-        vocab_size=vocab,
-        seq_len=row.whole("isl", default=2048),
+    head_dim = _HEAD_DIM.get(row.text("model"))
+    return shape_of(
+        row,
+        row.whole("isl", default=2048),
+        vocab=50_257,
         gated_mlp=gated,
         tied_embeddings=not gated,
+        **({} if head_dim is None else {"head_dim": head_dim}),
     )
 
 

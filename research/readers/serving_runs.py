@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
-from mlsysim.core.errors import MLSysError, shown
+from mlsysim.core.errors import shown
 from mlsysim.core.types import Accelerator, Fleet, Node, TransformerModel, find_precision
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
@@ -18,11 +17,11 @@ from mlsysim.solvers import DisaggregatedSolver, ServingSolver
 from mlsysim.validation.columns import LABELS
 from mlsysim.validation.report import Comparison, combined_band
 from research.readers import open_loop
-from research.readers.aliases import accelerator_named, usual_server
+from research.readers.aliases import accelerator_named, server_of, usual_server
 from research.readers.formats import as_stored, formats_of
 from research.readers.recipes import drafts_of, recipe_of
 from research.readers.sizes import model_or_estimate
-from research.rows import Row, Skip, rows_of
+from research.rows import Row, Skip, rows_of, usable
 
 __all__ = [
     "Figure",
@@ -326,9 +325,7 @@ def arguments(row: Row) -> dict[str, Any]:
     )
     node = usual_server(device)
     apart = row.text("mode") == "disagg"
-    if apart and node is None:
-        raise Skip(f"no server of {device.name} is in the registry")
-    plan = _pools(row, model, node) if apart and node is not None else _plan(row)
+    plan = _pools(row, model, server_of(device)) if apart else _plan(row)
     if not apart and max(plan.values()) > 1 and node is None:
         raise Skip(f"several devices, and no server of {device.name} is in the registry")
     if load.startswith(_OPEN):
@@ -385,12 +382,11 @@ def tidy_runs(source: Any, model: TransformerModel) -> Iterator[dict[str, Any]]:
     Runs with separate pools are left out, because they have other arguments, and so are those that
     cannot be predicted.
     """
-    for row in rows_of(source):
-        if row.text("load") != "closed loop" or row.text("mode") == "disagg":
-            continue
-        with suppress(Skip, MLSysError):
-            if model_or_estimate(row)[0].name == model.name:
-                yield tidy(row)
+    closed = (row for row in rows_of(source) if row.text("load") == "closed loop")
+    together = [row for row in closed if row.text("mode") != "disagg"]
+    for row, (shape, _) in usable(together, model_or_estimate):
+        if shape.name == model.name:
+            yield from (run for _, run in usable([row], tidy))
 
 
 @dataclass(frozen=True)
@@ -494,15 +490,13 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         bands = [combined_band(case, figure.field, figure.field_unit) for case in cases]
         edges = [figure.from_field(edge) for band in bands for edge in band if edge is not None]
         found.append(
-            Comparison(
-                id=row.name,
+            row.compared(
+                f"{figure.quantity} ({figure.unit})",
+                row.measured(figure.column),
+                geometric_mean(values),
+                min(edges) / wider if edges else None,
+                max(edges) * wider if edges else None,
                 group=f"{row.group}: {figure.quantity}",
-                split=row.text("split"),
-                quantity=f"{figure.quantity} ({figure.unit})",
-                measured=row.measured(figure.column),
-                predicted=geometric_mean(values),
-                low=min(edges) / wider if edges else None,
-                high=max(edges) * wider if edges else None,
                 note=_note(row),
             )
         )

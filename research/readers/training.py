@@ -32,7 +32,7 @@ from mlsysim.solvers import DistributedSolver
 from mlsysim.validation.columns import LABELS
 from mlsysim.validation.report import Comparison, comparison
 from research.families import family_of
-from research.readers.aliases import accelerator_named, model_named, usual_server
+from research.readers.aliases import accelerator_named, model_named, shape_of, usual_server
 from research.rows import Row, Skip, count_of
 
 __all__ = ["arguments", "compare", "measured", "shards_of", "software_of", "tidy"]
@@ -68,22 +68,12 @@ def _model(row: Row) -> TransformerModel:
     if row.number("layers") is None:
         model = model_named(row)
         return replace(model, mtp_layers=row.whole("mtp_layers", model.mtp_layers, minimum=0))
-    hidden, heads = row.whole("hidden"), row.whole("heads")
-    layers, ffn = row.whole("layers"), row.whole("ffn", default=4 * hidden)
-    kv_heads = row.whole("kv_heads", default=heads)
-    vocab = row.whole("vocab", default=51_200)
     gated = bool(row.number("gated") or 0)
-    return TransformerModel(
-        name=row.text("model") or "model",
-        source=_RUN,
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=hidden // heads,
-        ffn_dim=ffn,
-        vocab_size=vocab,
-        seq_len=row.whole("seq_len"),
+    return shape_of(
+        row,
+        row.whole("seq_len"),
+        ffn=4 * row.whole("hidden"),
+        vocab=51_200,
         gated_mlp=gated,
         tied_embeddings=not gated,
     )
