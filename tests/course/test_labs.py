@@ -17,7 +17,7 @@ from mlsysim.core.errors import UnknownEntryError
 from mlsysim_course.controls import Choice, Estimate, Selector, Slider, true_claim
 from mlsysim_course.labs.catalog import LABS, explorer, find
 from tests.conftest import ROOT
-from tools.labs.blocks import HIDDEN
+from tools.labs.browser import HIDDEN
 from tools.pages.pages import read_page
 
 ALL = [find(name) for name in LABS]

@@ -18,7 +18,7 @@ import pytest
 from mlsysim_course.exercises import EXERCISES
 from tests.conftest import ROOT
 from tools.labs import runtime
-from tools.labs.blocks import HIDDEN
+from tools.labs.browser import HIDDEN, answer
 from tools.preview import npm
 
 # Explorers import the first files of each; `planner` they do not.
@@ -160,14 +160,6 @@ import mlsysim_course.labs.catalog
     assert checked["value"]["right"] is False
 
 
-def test_a_download_with_another_hash_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(npm, "_download", lambda name, version: b"something else")
-    with pytest.raises(RuntimeError, match="pyodide"):
-        list(npm.files(tmp_path, runtime.PYODIDE))
-
-
 def test_the_runtime_is_not_kept_in_the_repository() -> None:
     assert "docs/labs/runtime/" in (ROOT / ".gitignore").read_text(encoding="utf-8").split("\n")
 
@@ -175,9 +167,7 @@ def test_the_runtime_is_not_kept_in_the_repository() -> None:
 @pytest.fixture(scope="module")
 def found() -> dict[str, list[dict[str, object]]]:
     """The blocks of every page with exercises, run in a process where NumPy is hidden."""
-    command = [sys.executable, "-m", "tools.labs.blocks"]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    return dict(json.loads(done.stdout))
+    return dict(answer("blocks", ROOT))
 
 
 def test_blocks_that_use_numpy_or_matplotlib_are_marked(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
 from mlsysim_course.exercises import EXERCISES
 from mlsysim_course.explorers import declarations
 from mlsysim_course.labs.catalog import LABS, find
+from tools.labs.browser import answer
 
 __all__ = ["write_forms"]
 
@@ -32,11 +31,7 @@ def write_forms(root: Path, folder: Path) -> None:
             for name, exercise in EXERCISES.items()
         },
     )
-    # In a process of its own, where the packages that a browser lacks can be hidden.
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.labs.blocks"], cwd=root, check=True, stdout=subprocess.PIPE
-    )
-    _write(folder / "blocks.json", json.loads(done.stdout))
+    _write(folder / "blocks.json", answer("blocks", root))
 
 
 def _part(asked: Asked) -> dict[str, Any]:

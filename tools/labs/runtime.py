@@ -11,8 +11,6 @@ import hashlib
 import io
 import json
 import shutil
-import subprocess
-import sys
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -138,11 +136,13 @@ def _bundle(target: Path) -> None:
 
 def _split(folder: Path, wheels: Sequence[Path]) -> None:
     """Pack what explorers import, and the rest. A package has its data in its own archive."""
+    from tools.labs.browser import answer  # dev.py imports this module before .venv is there
+
     files: dict[str, bytes] = {}
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             files |= {name: archive.read(name) for name in archive.namelist()}
-    imported = _imported()
+    imported = set(answer("modules"))
     packages = {str(PurePosixPath(name).parent) for name in imported}
 
     def is_first(name: str) -> bool:
@@ -158,13 +158,6 @@ def _split(folder: Path, wheels: Sequence[Path]) -> None:
                 if is_first(name) == (target == EXPLORERS):
                     archive.writestr(zipfile.ZipInfo(name, DATE), data)
         (folder / target).write_bytes(gzip.compress(content.getvalue(), mtime=0))
-
-
-def _imported() -> set[str]:
-    """Return the files of modules that all explorers import, as they are named in a wheel."""
-    command = [sys.executable, "-m", "tools.labs.imports"]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    return set(json.loads(done.stdout))
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -52,7 +52,6 @@ def _hidden_names(page: Page) -> Iterator[tuple[int, str]]:
     """Find names in code that is shown whose definitions are only in hidden code."""
     hidden, visible = set[str](), set[str]()
     for cell in page.cells:
-        shown = cell.options.get("echo", True) and cell.options.get("include", True)
         try:
             nodes = list(ast.walk(ast.parse(cell.code)))
         except SyntaxError:  # running the cell reports it
@@ -67,7 +66,7 @@ def _hidden_names(page: Page) -> Iterator[tuple[int, str]]:
                 defined.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 defined |= {(one.asname or one.name).split(".")[0] for one in node.names}
-        if not shown:
+        if not cell.is_shown:
             hidden |= defined - visible
             continue
         for name in sorted((used & hidden) - defined):

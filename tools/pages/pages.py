@@ -38,6 +38,11 @@ class Cell:
     code_line: int
     options: dict[str, Any] = field(compare=False, default_factory=dict)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether readers see the code."""
+        return bool(self.options.get("echo", True) and self.options.get("include", True))
+
 
 @dataclass(frozen=True)
 class Page:
