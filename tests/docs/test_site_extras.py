@@ -15,8 +15,8 @@ import yaml
 from tests.conftest import ROOT
 from tools.dev import publish, versions
 from tools.pages.project import Project, load
+from tools.pages.scan import requests
 from tools.site import cards
-from tools.site.built import requests
 
 
 @pytest.fixture(scope="module")

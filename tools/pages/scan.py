@@ -1,10 +1,11 @@
-"""Read the HTML of a page's body: its anchors, its links and its words for the search."""
+"""Read the HTML of a page: its body, with anchors, links and words for the search."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 LINK = re.compile(r'<(a|img|script|link|iframe)\b[^>]*?\s(?:href|src)="([^"]*)"')
@@ -18,6 +19,24 @@ TERM = re.compile(r"<dt>((?:(?!</dt>).)*?\sid=.*?)</dt>\s*<dd>(.*?)</dd>", re.DO
 UNIT = re.compile(r'<span class="unit">.*?</span>')
 NAME = re.compile(r'<span id="([^"]*)">(.*?)</span>')
 LONGEST = 2000
+MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
+# The title and what stands around it come from the page's front matter; the rest is navigation.
+FRAME = re.compile(r'<(header) id="title-block-header".*?</\1>|<(nav)\b.*?</\2>', re.DOTALL)
+REMOTE = re.compile(
+    r'<(?:script|img|iframe)\b[^>]*\ssrc="((?:https?:)?//[^"]*)'
+    r'|<link\b(?=[^>]*\srel="stylesheet")[^>]*\shref="((?:https?:)?//[^"]*)'
+)
+
+
+def requests(page: Path) -> list[str]:
+    """Return the addresses on other hosts from which a built page loads something."""
+    return [a or b for a, b in REMOTE.findall(page.read_text(encoding="utf-8"))]
+
+
+def body_of(page: Path) -> str:
+    """Return the HTML of a built page's text, without its title and navigation."""
+    found = MAIN.search(page.read_text(encoding="utf-8"))
+    return FRAME.sub("", found[1]) if found else ""
 
 
 def scan(body: str) -> dict[str, Any]:

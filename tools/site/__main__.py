@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tools.pages.faults import Fault
 from tools.pages.project import load
+from tools.pages.scan import requests
 from tools.site import search
-from tools.site.built import requests
 
 
 def main() -> int:

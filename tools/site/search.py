@@ -13,8 +13,7 @@ from pathlib import Path
 
 from tools.pages.links import html_path
 from tools.pages.project import Project, title_of
-from tools.pages.scan import scan
-from tools.site.built import body
+from tools.pages.scan import body_of, scan
 
 NAME = "search.json"
 
@@ -35,7 +34,7 @@ def write(project: Project, folder: Path) -> None:
 
 def items(path: str, page_title: str, folder: Path) -> Iterator[dict[str, str]]:
     """Yield the entries of a page."""
-    sections = scan(body(folder / path))["sections"]
+    sections = scan(body_of(folder / path))["sections"]
     terms = any(names for *_, names in sections)
     for anchor, heading, words, names in sections:
         if not anchor and terms:
