@@ -10,9 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tools.dev import publish
-from tools.dev.changes import changed_pages, digests
 from tools.dev.console import DevError
-from tools.dev.fingerprint import fingerprint
+from tools.dev.fingerprint import changed_pages, digests, fingerprint
 from tools.pages import RESTS_ON
 from tools.pages.pages import read_page
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tools.dev import quarto, versions
-from tools.dev.changes import changed_pages, digests
 from tools.dev.cleaning import remove
 from tools.dev.console import ROOT, DevError, must, run, say, step
-from tools.dev.fingerprint import Stamp, fingerprint
+from tools.dev.fingerprint import Stamp, changed_pages, digests, fingerprint
 from tools.dev.lock import alone
 from tools.dev.venv import COURSE, PYPROJECT, PYTHON
 from tools.labs.runtime import CHARTS, PYODIDE
