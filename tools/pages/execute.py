@@ -27,8 +27,8 @@ ENVIRONMENT = {
     "MATPLOTLIBRC": str(STYLE),
 }
 KERNEL_OPTIONS = ["--InlineBackend.figure_formats={'svg'}"]
-# The order in which Quarto looks for a form to show, on an HTML page.
-FORMS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
+# The order in which Quarto looks for a form to show; `PageFormatter` leaves no HTML.
+FORMS = ("text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
 ANSWER = "application/vnd.preview+json"
 ASK = "display({%r: get_ipython().user_expressions(%r)}, raw=True)"
 
@@ -116,8 +116,6 @@ async def _values(page: Page, part: Text, client: NotebookClient) -> list[str]:
 def _inline(data: dict[str, str]) -> str:
     """Write one value into a sentence as Quarto does: a string is text, never Markdown."""
     form = next(form for form in FORMS if form in data)
-    if form == "text/html":
-        return f"`{data[form]}`{{=html}}"
     if form == "text/plain" and data[form][0] in "'\"":
         return re.sub(r"([\\`*_{}\[\]()>#+,.!-])", r"\\\1", str(ast.literal_eval(data[form])))
     return data[form]

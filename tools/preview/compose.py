@@ -70,8 +70,8 @@ class Composer:
             raise self._fault(cell, f"no form of the output can be shown: {sorted(data)}")
         if form == "text/plain" and (found := re.search(r"<[^<>\n]* at 0x\w+>", data[form])):
             raise self._fault(cell, f"an output that says only {found[0]}: end the cell with `;`")
-        if form in {"text/plain", "text/html"}:
-            return _fenced(data[form], "{=html}" if form == "text/html" else "")
+        if form == "text/plain":
+            return _fenced(data[form])
         return self._image(cell, data[form], form) if "image" in form else data[form]
 
     def _image(self, cell: Cell, data: str, form: str) -> str:
