@@ -61,6 +61,14 @@ _CONFIGURATION: dict[str, Any] = {
     "pp_size": 4,
     "microbatch_count": 16,
 }
+_TRAFFIC = Traffic(
+    arrival_rate=Q_(20, "1/s"),
+    seq_len=1000,
+    output_len=200,
+    output_variation=0.5,
+    input_variation=0,
+)
+_LIMITS = {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")}
 _MILLION = 1_000_000
 # No two the same in a run of the benchmark: a lab remembers what it was asked last.
 _MOVES = itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16, 32, 64), (8, 16))
@@ -163,14 +171,8 @@ def service_plans() -> ServingPlan:
     nodes = Systems.Nodes
     return plan_serving(
         Models.Llama3_70B,
-        Traffic(
-            arrival_rate=Q_(20, "1/s"),
-            seq_len=1000,
-            output_len=200,
-            output_variation=0.5,
-            input_variation=0,
-        ),
-        {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
+        _TRAFFIC,
+        _LIMITS,
         [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.DGX_A100],
         weight_precision=["bf16", "fp8"],
         kv_precision=["bf16", "fp8"],
@@ -183,14 +185,8 @@ def expert_plans() -> ServingPlan:
     nodes = Systems.Nodes
     return plan_serving(
         Models.DeepSeek_V3,
-        Traffic(
-            arrival_rate=Q_(20, "1/s"),
-            seq_len=1000,
-            output_len=200,
-            output_variation=0.5,
-            input_variation=0,
-        ),
-        {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")},
+        _TRAFFIC,
+        _LIMITS,
         [nodes.DGX_H100, nodes.HGX_H200, nodes.DGX_B200, nodes.MI300X_Platform],
         precision="fp8",
         kv_precision=["bf16", "fp8"],

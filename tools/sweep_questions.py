@@ -295,14 +295,8 @@ def _value(choose: Choose, name: str, kind: Argument) -> Any:
     """Return one value that an argument may have."""
     if kind.optional and choose((False, False, False, True)):
         return None
-    if isinstance(kind, Noun):
-        return choose([item for item in _NOUNS[name] if isinstance(item, kind.kinds)])
-    if isinstance(kind, Choice):
-        return choose(list(kind.options or {}))
-    if isinstance(kind, PrecisionName):
-        return choose(list(PRECISIONS))
-    if isinstance(kind, Switch):
-        return choose((False, True))
+    if isinstance(kind, Noun | Choice | PrecisionName | Switch):
+        return choose(candidates(name, kind))
     return _number(choose, name, kind)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from tools.dev.console import follow, run, say
 from tools.dev.venv import PYTHON, SCRIPTS
@@ -24,32 +23,23 @@ CHECKS: dict[str, Sequence[str]] = {
 PYTEST = (str(PYTHON), "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The result of one check."""
-
-    name: str
-    passed: bool
-    seconds: float
-    output: str
-
-
-def _one(name: str, command: Sequence[str]) -> Verdict:
+def _verdict(command: Sequence[str]) -> tuple[bool, float, str]:
+    """Run a check; return whether it passed, its seconds and its output."""
     start, lines = time.perf_counter(), list[str]()
     status = follow(command, lines.append)
-    return Verdict(name, status == 0, time.perf_counter() - start, "\n".join(lines).strip())
+    return status == 0, time.perf_counter() - start, "\n".join(lines).strip()
 
 
 def _failures() -> list[str]:
     """Run all checks at once; print each verdict, and the output of those that failed."""
     failed = []
     with ThreadPoolExecutor(max_workers=len(CHECKS)) as pool:
-        for verdict in pool.map(_one, CHECKS, CHECKS.values()):
-            mark = "ok" if verdict.passed else "FAILED"
-            say(f"    {verdict.name:<18}{mark} ({verdict.seconds:.1f} s)")
-            if not verdict.passed:
-                failed.append(verdict.name)
-                say(verdict.output + "\n")
+        verdicts = zip(CHECKS, pool.map(_verdict, CHECKS.values()), strict=True)
+        for name, (passed, seconds, output) in verdicts:
+            say(f"    {name:<18}{'ok' if passed else 'FAILED'} ({seconds:.1f} s)")
+            if not passed:
+                failed.append(name)
+                say(output + "\n")
     return failed
 
 
