@@ -58,7 +58,7 @@ class System:
         budget = float(choose.choice([2048, 8192]))
         delay = float(choose.choice([0, 0, 1, 2.9]))
         full = max(1.0, budget / prompt)
-        shared = base * choose.uniform(0, 1)
+        shared = base * choose.uniform(0.6, 1)  # those of the registry's models and devices
         engine = Engine(
             empty=base,
             prefill=prefill,

@@ -266,7 +266,7 @@ def _prefills(i: DisaggregatedInputs, pool: DisaggregatedInputs) -> _Prefills:
     device = device_rates(pool)
     alone = prefill_pass(pool, device, 1)
     waiting = maximum(1, i.batch_size / i.prefill_workers)
-    prompts = f.prompts_per_pass(pass_budget(pool) * pool.attention_dp, new_tokens(pool), waiting)
+    prompts = f.prompts_per_pass(pass_budget(pool), new_tokens(pool), waiting, pool.attention_dp)
     prompts = minimum(prompts, maximum(1, pool.attention_dp * most_sequences(pool)))
     each = prefill_pass(pool, device, prompts).time / (prompts * pool.pp_size)
     capacity = i.prefill_workers / each

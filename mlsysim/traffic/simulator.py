@@ -146,9 +146,9 @@ def simulate(
     Notes
     -----
     Requests of exactly equal lengths that all arrive at once also end at the same time, so that
-    ranks prefill together: the simulator then serves up to 1.2 times as much as the closed loop of
-    `ServingSolver` on one rank, and 1.1 to 2.9 times as much on eight ranks of data-parallel
-    attention. If lengths of answers vary by 0.3, both agree within 7%.
+    ranks prefill together: the simulator then serves more than the closed loop of `ServingSolver`.
+    If lengths of answers vary by 0.5, it serves a backlog at the same rate within 10% for 97% of 370
+    random engines, and within 21% for all of them.
     """
     at, tokens = np.asarray(arrivals, float), np.asarray(prompts, float)
     made = np.asarray(answers, int)

@@ -108,8 +108,6 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "lognormal_quantile",
             "mean_in_flight",
             "normal_score",
-            "pass_seen_on_arrival",
-            "pass_with_prompts",
             "place_queue_wait",
             "requests_at_balance",
             "waiting_probability",

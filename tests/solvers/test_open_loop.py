@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +24,14 @@ from mlsysim import (
     sensitivity,
     sweep,
 )
-from mlsysim.core.types import TransformerModel
+from mlsysim.core.types import Node, TransformerModel
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.traffic.bands import LAW, SIMULATED
 from mlsysim.traffic import Traffic, engine_for, simulate
 from research.open_loop_law import System
 
+TRANSFORMERS = [row for row in Models if isinstance(row, TransformerModel)]
+TRANSFORMERS = [row for row in Models if isinstance(row, TransformerModel)]
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
 
 
@@ -102,7 +105,7 @@ def test_derivation_and_derivative():
     assert {
         "lognormal_quantile",
         "requests_at_balance",
-        "pass_with_prompts",
+        "prompts_if_any",
         "backlog_per_token",
     } <= used
     found = sensitivity(r, "e2e_mean")
@@ -345,6 +348,26 @@ ENGINES = [
         "attention_dp": 2,
         "ep_size": 4,
     },
+    # Ranks that prefill long prompts in chunks
+    {
+        "model": Models.Llama3_70B,
+        "hardware": NODES.DGX_B200,
+        "seq_len": 4000,
+        "output_len": 500,
+        "precision": "fp4",
+        "attention_dp": 4,
+        "token_budget": 512,
+    },
+    {
+        "model": Models.GPT_OSS_120B,
+        "hardware": NODES.DGX_B200,
+        "seq_len": 4000,
+        "output_len": 500,
+        "precision": "fp4",
+        "attention_dp": 8,
+        "ep_size": 8,
+        "token_budget": 512,
+    },
 ]
 
 
@@ -355,8 +378,7 @@ def test_capacity_is_the_throughput_of_a_closed_loop(engine, limit):
     closed = ServingSolver.solve(**engine, batch_size=limit).request_throughput
     found = OpenLoopSolver.solve(arrival_rate=1e-3, batch_limit=limit, **engine)
     capacity = found.request_capacity.to("1/s").magnitude
-    assert capacity <= closed.to("1/s").magnitude * (1 + 1e-9)
-    assert capacity == pytest.approx(closed.to("1/s").magnitude, rel=0.1)
+    assert capacity == pytest.approx(closed.to("1/s").magnitude, rel=1e-9)
     assert capacity == pytest.approx(backlog_rate(engine, limit), rel=0.1)
 
 
@@ -371,10 +393,77 @@ def backlog_rate(engine, limit):
         input_variation=0,
     ).sample(count, seed=7)
     played = engine_for(batch_limit=limit, **engine)
-    prompts = np.full(count, engine["seq_len"])
+    prompts = np.full(count, played.seq_len)
     ends = np.sort(simulate(played, np.zeros(count), prompts, lengths.answers).e2e)
     first, last = count // 4, 3 * count // 4
     return (last - first) / (ends[last] - ends[first])
+
+
+def random_load(seed, answers=(2, 8, 16, 100, 500)):
+    """Return a random engine, its limit on sequences, and the throughput of its closed loop."""
+    drawn = random.Random(seed)
+    while True:
+        hardware = drawn.choice([Hardware.H100, Hardware.MI300X, NODES.HGX_H200, NODES.DGX_B200])
+        load = {
+            "model": drawn.choice(TRANSFORMERS),
+            "hardware": hardware,
+            "seq_len": drawn.choice([200, 1000, 8000, 40_000]),
+            "output_len": drawn.choice(answers),
+            "precision": drawn.choice(["bf16", "fp8"]),
+            "token_budget": drawn.choice([None, 512, 2048]),
+            "cached_share": drawn.choice([0, 0, 0.3, 0.9]),
+        }
+        if hardware not in (Hardware.H100, Hardware.MI300X):
+            load["tp_size"], load["attention_dp"] = drawn.choice([(1, 8), (2, 4), (4, 2), (8, 1)])
+        limit = drawn.choice([16, 64, 256])
+        try:
+            closed = ServingSolver.solve(**load, batch_size=limit)
+        except ConfigError:  # longer than the model's context, or heads that do not divide
+            continue
+        if closed.feasible:
+            return load, limit, closed.request_throughput.to("1/s").magnitude
+
+
+def test_random_engines_have_one_capacity():
+    """Open and closed loop are equal; the simulator differs where few short prompts share a pass.
+
+    Random lengths then let more of them meet than a closed loop's steady replacement does.
+    """
+    errors = []
+    for seed in range(40):
+        load, limit, closed = random_load(seed, answers=(16, 100, 500))
+        found = OpenLoopSolver.solve(arrival_rate=1e-6, batch_limit=limit, **load)
+        assert found.request_capacity.to("1/s").magnitude == pytest.approx(closed, rel=1e-9), load
+        errors.append(abs(backlog_rate(load, limit) / closed - 1))
+    assert np.percentile(errors, 90) < 0.1
+    assert max(errors) < 0.2
+
+
+def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
+    """Times per token of long prompts with short answers are the exceptions: one field in 45."""
+    shares = np.linspace(0.05, 0.95, 46)
+    falls, rises = [], []
+    for seed in range(60):
+        load, limit, closed = random_load(seed)
+        load |= {"batch_limit": limit, "arrival_rate": list(closed * shares)}
+        load |= {"burstiness": [0.5, 1, 2][seed % 3], "input_variation": seed % 2}
+        faster = load | {"hardware": with_bandwidth(load["hardware"], 2)}
+        slow, fast = sweep(OpenLoopSolver, **load), sweep(OpenLoopSolver, **faster)
+        for name in TIMES:
+            times, sooner = slow[name].magnitude, fast[name].magnitude
+            falls.append((1 - times / np.maximum.accumulate(times)).max())
+            rises.append((sooner / times - 1).max())
+    for changes, most in ((falls, 0.11), (rises, 0.41)):
+        assert np.mean(np.array(changes) > 1e-3) < 0.025
+        assert max(changes) < most
+
+
+def with_bandwidth(hardware, factor):
+    """Return hardware with faster memory."""
+    if isinstance(hardware, Node):
+        return replace(hardware, accelerator=with_bandwidth(hardware.accelerator, factor))
+    memory = replace(hardware.memory, bandwidth=factor * hardware.memory.bandwidth)
+    return replace(hardware, memory=memory)
 
 
 @pytest.mark.parametrize("tokens", [50, 1_000])
@@ -461,7 +550,7 @@ def test_more_load_makes_no_time_shorter():
         table = sweep(OpenLoopSolver, arrival_rate=sorted(set(rates)), **load)
         for time in TIMES:
             times = table[time].magnitude
-            assert (times[1:] > 0.985 * times[:-1]).all(), (name, time)
+            assert (times[1:] > 0.999 * times[:-1]).all(), (name, time)
 
 
 def test_faster_devices_make_no_time_longer():

@@ -13,8 +13,6 @@ __all__ = [
     "backlog_per_token",
     "budget_wait",
     "busy_pass_seen",
-    "pass_seen_on_arrival",
-    "pass_with_prompts",
     "place_rate",
     "prompt_rate",
     "prompts_alongside",
@@ -26,33 +24,6 @@ __all__ = [
 _SMALL = 1e-6
 _NEWTON = 12
 """Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
-
-
-@formula
-def pass_with_prompts(decode: Value, rate: Value, prefill: Value) -> Value:
-    r"""Mean time of a pass, including the prefill of prompts that arrived since the last one.
-
-    $$ t_c = \frac{t_d}{1 - \lambda t_p} $$
-
-    Parameters
-    ----------
-    decode : [s]
-        $t_d$, time of a pass without prompts.
-    rate : [1/s]
-        $\lambda$, arrival rate.
-    prefill : [s]
-        $t_p$, prefill of one prompt.
-
-    Returns
-    -------
-    time : [s]
-        $t_c$, mean time between the tokens of a sequence.
-
-    References
-    ----------
-    Conservation: a pass prefills as many prompts as arrive. @takagi1988
-    """
-    return decode / (1 - rate * prefill)
 
 
 @formula
@@ -111,44 +82,6 @@ def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Valu
     @agrawal2024, section 4.2
     """
     return 1 / (prefill + decode * seq_len / pass_tokens)
-
-
-@formula
-def pass_seen_on_arrival(
-    decode: Value, rate: Value, prefill: Value, burstiness: Value, input_variation: Value
-) -> Value:
-    r"""Mean time of the pass during which a request arrives.
-
-    Passes with many prompts are long, and more requests arrive during a long pass.
-
-    $$ t_s = \frac{t_d}{1 - \rho} + \frac{\lambda\,t_p^2\,(c_a^2 + c_p^2)}{1 - \rho^2},
-    \qquad \rho = \lambda\,t_p $$
-
-    Parameters
-    ----------
-    decode : [s]
-        $t_d$, time of a pass without prompts.
-    rate : [1/s]
-        $\lambda$, arrival rate.
-    prefill : [s]
-        $t_p$, prefill of one prompt.
-    burstiness : [1]
-        $c_a^2$, squared coefficient of variation of the times between arrivals.
-    input_variation : [1]
-        $c_p$, coefficient of variation of the lengths of prompts.
-
-    Returns
-    -------
-    time : [s]
-        $t_s$, second moment of the time of a pass, divided by its mean.
-
-    References
-    ----------
-    @takagi1988, gated service of one queue
-    """
-    load = rate * prefill
-    square = prefill * prefill * (burstiness + input_variation * input_variation)
-    return decode / (1 - load) + rate * square / (1 - load * load)
 
 
 @formula

@@ -21,6 +21,7 @@ __all__ = [
     "interference_time",
     "mean_context",
     "mean_over_waves",
+    "passes_per_prompt",
     "place_wait",
     "pool_first_token_time",
     "pool_request_rate",
@@ -322,6 +323,38 @@ def mean_over_waves(first: Value, later: Value, waves: Value) -> Value:
 
 
 @formula
+def passes_per_prompt(pass_tokens: Value, seq_len: Value, prompts: Value, ranks: Value) -> Value:
+    r"""Passes per prompt, if several prompts are prefilled at once.
+
+    Each rank prefills a different prompt, and all ranks work in the same pass. A prompt that is
+    longer than a pass takes several of them, on one rank.
+
+    $$ p = \max\left(\frac{1}{n},\; \max\left(\frac{1}{n}, \frac{1}{R}\right)\frac{s}{C}\right) $$
+
+    Parameters
+    ----------
+    pass_tokens : [token]
+        $C$, most tokens of one rank in one pass.
+    seq_len : [token]
+        $s$, tokens of a prompt.
+    prompts : [1]
+        $n$, prompts that are prefilled at once.
+    ranks : [1]
+        $R$, ranks that prefill different prompts.
+
+    Returns
+    -------
+    passes : [1]
+        $p$, passes per prompt.
+
+    References
+    ----------
+    Counting; prompts in chunks as in @agrawal2024, section 4.2
+    """
+    return maximum(1 / prompts, maximum(1 / prompts, 1 / ranks) * seq_len / pass_tokens)
+
+
+@formula
 def place_wait(sequences: Value, running: Value, stay: Value, waves: Value) -> Value:
     r"""Mean time that a request waits for memory, if not all requests in flight fit at once.
 
@@ -481,19 +514,23 @@ def prefill_flops(
 
 
 @formula
-def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Value:
+def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value, ranks: Value) -> Value:
     r"""Prompts that one pass of the engine takes if several wait.
 
-    $$ n = \min\left(b,\; \max\left(1,\; \left\lfloor\frac{C}{s}\right\rfloor\right)\right) $$
+    All ranks together take whole prompts, and each rank at least a part of one.
+
+    $$ n = \min\left(b,\; \max\left(R,\; \left\lfloor\frac{R\,C}{s}\right\rfloor\right)\right) $$
 
     Parameters
     ----------
     pass_tokens : [token]
-        $C$, most tokens in one pass of the engine.
+        $C$, most tokens of one rank in one pass.
     seq_len : [token]
         $s$, tokens of a prompt.
     sequences : [1]
         $b$, most sequences.
+    ranks : [1]
+        $R$, ranks that prefill different prompts.
 
     Returns
     -------
@@ -504,7 +541,7 @@ def prompts_per_pass(pass_tokens: Value, seq_len: Value, sequences: Value) -> Va
     ----------
     @agrawal2024, section 4.2
     """
-    return minimum(sequences, maximum(1, floor(pass_tokens / seq_len)))
+    return minimum(sequences, maximum(ranks, floor(ranks * pass_tokens / seq_len)))
 
 
 @formula

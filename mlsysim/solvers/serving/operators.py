@@ -137,14 +137,16 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
 
     # The prompts that share passes while sequences end one by one
     fresh = new_tokens(i)
-    budget = pass_budget(i) * i.attention_dp
-    arriving = f.arrivals_together(running, i.output_len, i.arrivals, gathered_tokens(i))
+    budget = pass_budget(i)
+    ranks = i.attention_dp
     prompts = prompts_together(i, running, i.output_len)
+    arriving = f.arrivals_together(running, i.output_len, i.arrivals, gathered_tokens(i))
+    arriving = maximum(arriving, prompts)
     reading = prefill_pass(i, d, prompts)
     # Stages read different prompts at once.
     prefill = reading.time / (prompts * i.pp_size)
     prefills = running * prefill
-    prompts_at_first = f.prompts_per_pass(budget, fresh, running)
+    prompts_at_first = f.prompts_per_pass(budget, fresh, running, ranks)
     first_wave = f.burst_prefill_time(prefill, running, prompts_at_first)
     # Requests for one token never decode: each one waits until all others are prefilled.
     later_waves = where(
@@ -152,17 +154,16 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
     )
     prefill_wait = f.mean_over_waves(first_wave, later_waves, i.waves)
     # The first wave also waits for kernels that its first full pass has to compile.
-    compiling = when(running * fresh >= budget, c.compile_time)
+    compiling = when(running * fresh >= ranks * budget, c.compile_time)
     compiled = f.mean_over_waves(compiling, zero_like(compiling), i.waves)
 
     # A chunk of a prompt that shares a pass with a decode step saves the work common to both.
     decodes = maximum(i.output_len - 1, 0)
-    passes = running * maximum(1 / prompts, fresh / budget)
+    passes = running * f.passes_per_prompt(budget, fresh, prompts, ranks)
+    decode_steps = decodes / i.accepted
     others = 1 - 1 / running
-    # That work is part of the chunk, so that it is no more than the chunk takes.
-    common_work = minimum(step.shared, prefills / passes)
-    saved = others * c.mixing * f.shared_pass_time(common_work, passes, decodes / i.accepted)
-    saved_traffic = others * c.mixing * minimum(passes, decodes / i.accepted) * step.shared_traffic
+    saved = shared_time(running, prefill, passes, decode_steps, c.mixing * step.shared)
+    saved_traffic = others * c.mixing * minimum(passes, decode_steps) * step.shared_traffic
     # Between two tokens it saves no more than the prefill of other prompts takes there, so that no
     # token is faster than a decode step. The rest shortens the time to first token.
     saved_at_first = maximum(
@@ -202,7 +203,6 @@ def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
     between = waited * interference
     first_token = admission + between + prefill_wait - saved_at_first + wait + filling
 
-    decode_steps = decodes / i.accepted
     reads = (1 + batch.charged / fresh) * running / prompts
     return ClosedLoop(
         batch=batch,
@@ -295,26 +295,50 @@ def aligned_prompts(i: ServingInputs) -> Value:
 
 
 def prompts_together(i: ServingInputs, running: Value, output_len: Value) -> Value:
-    """Return the prompts per pass with prompts, once sequences end one by one."""
-    together = refills_together(
-        running, output_len, gathered_tokens(i), aligned_prompts(i), i.attention_dp
+    """Return the prompts that are prefilled at once, once sequences end one by one."""
+    return refills_together(
+        running,
+        output_len,
+        new_tokens(i),
+        pass_budget(i),
+        i.attention_dp,
+        gathered_tokens(i),
+        aligned_prompts(i),
     )
-    return f.prompts_per_pass(pass_budget(i) * i.attention_dp, new_tokens(i), together)
 
 
 def refills_together(
-    running: Value, output_len: Value, gathered: Value, aligned: Value, ranks: Value
+    running: Value,
+    output_len: Value,
+    seq_len: Value,
+    pass_tokens: Value,
+    ranks: Value,
+    gathered: Value,
+    aligned: Value,
 ) -> Value:
-    """Return the requests that are admitted together while each sequence that ends is replaced.
+    """Return the prompts that are prefilled at once while each sequence that ends is replaced.
 
-    Sequences of one rank spread out. Ranks do not coordinate, so some prompts fall into the same
-    pass at random.
+    Prompts of one rank spread out. Ranks do not coordinate, so some of them prefill in the same
+    pass at random: the more, the more passes a prompt takes.
     """
-    spread = f.arrivals_together(running, output_len, aligned, gathered)
-    if is_zero(ranks - 1):
-        return spread
-    random = f.prompts_if_any(gathered * running / maximum(output_len - 1, 1))
-    return where(ranks > 1, maximum(spread, minimum(running, random)), spread)
+    together = f.arrivals_together(running, output_len, aligned, gathered)
+    if not is_zero(ranks - 1):
+        chunks = maximum(1, seq_len / pass_tokens)
+        random = f.prompts_if_any(chunks * gathered * running / maximum(output_len - 1, 1))
+        random = maximum(together, minimum(running, random))
+        together = where(ranks > 1, random, together)
+    return f.prompts_per_pass(pass_tokens, seq_len, together, ranks)
+
+
+def shared_time(
+    running: Value, prefill: Value, passes: Value, steps: Value, saving: Value
+) -> Value:
+    """Return the time saved because prompts of all running sequences join decode steps of one.
+
+    A pass saves no more than its prompts take.
+    """
+    common = minimum(saving, running * prefill / passes)
+    return (1 - 1 / running) * f.shared_pass_time(common, passes, steps)
 
 
 def _running_limit(i: ServingInputs, running: Value) -> Any:

@@ -32,6 +32,7 @@ from mlsysim.solvers.serving.operators import (
     preempted_share,
     prompts_together,
     refills_together,
+    shared_time,
 )
 from mlsysim.solvers.serving.passes import device_rates, new_tokens, prefill_pass
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
@@ -168,19 +169,24 @@ class Engine(_PromptTimes):
         """Time of a prompt in the other stages of a pipeline."""
         return (1 - 1 / self.stages) * when(self.reads[0] > 0, self.alone)
 
-    def refill_time(self, output_len: Value) -> Value:
+    def refill_time(self, decodes: Value, output_len: Value) -> Value:
         """Return the time that a prompt adds to passes if the next one takes each slot at once.
 
         This is the closed loop of `ServingSolver` with a client for each slot.
         """
-        prompts = refills_together(self.places, output_len, self.gathered, self.aligned, self.ranks)
-        prompts = minimum(prompts, self.prompts[-1])
+        prompts = refills_together(
+            self.places,
+            output_len,
+            self.seq_len,
+            self.pass_tokens,
+            self.ranks,
+            self.gathered,
+            self.aligned,
+        )
         time = self.prefill_time(prompts) / prompts
-        budget = self.ranks * self.pass_tokens
-        passes = maximum(1 / prompts, self.seq_len / budget)
-        decodes = maximum(output_len - 1, 0) / self.accepted
-        saving = (1 - 1 / self.places) * self.savings[-1]
-        return time - minimum(time, saving * minimum(passes, decodes / self.places))
+        each = f.passes_per_prompt(self.pass_tokens, self.seq_len, prompts, self.ranks)
+        saved = shared_time(self.places, time, self.places * each, decodes, self.savings[-1])
+        return time - saved / self.places
 
     @property
     def readers(self) -> Value:

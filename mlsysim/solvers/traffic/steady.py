@@ -14,7 +14,7 @@ from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
 _PASS_ROUNDS = 4
-"""Times that the prompts of a pass that never decodes are computed from its time."""
+"""Times that the prompts of a pass are computed from its time."""
 PERCENTILES = {
     "p50": (0.5, 0.0),
     "p90": (0.1, 1.2815515655446004),
@@ -116,7 +116,6 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
         for size, each in zip(engine.sizes, engine.savings, strict=True)
     )
     stays: list[Value] = []
-    reading: Value = None
     for k, size in enumerate(engine.sizes):
         if k and size is engine.sizes[k - 1]:  # at the places, the sizes repeat
             stays.append(stays[-1])
@@ -124,13 +123,9 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
         prompts = size * engine.gathered / engine.accepted / maximum(decodes, 1)
         each = engine.mean_prompt_time(prompts, savings[k])
         stays.append(decodes * steps[k] + size * each + engine.waits[k] + engine.filling)
-        # A pass gives each sequence a token and prefills no more prompts than it may.
-        passes = steps[k] + engine.full_time(savings[k])
-        most = minimum(size / stays[k], engine.readers * engine.prompts_per_pass / passes)
-        reading = most if reading is None else maximum(reading, most)
     closed = decodes * steps[-1] + engine.waits[-1] + engine.filling
-    closed = closed + engine.places * engine.refill_time(requests.output_len)
-    return Turnover(steps, savings, tuple(stays), minimum(engine.places / closed, reading))
+    closed = closed + engine.places * engine.refill_time(decodes, requests.output_len)
+    return Turnover(steps, savings, tuple(stays), engine.places / closed)
 
 
 def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFlight:
@@ -153,18 +148,6 @@ def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFli
     balance = maximum(low, minimum(where(keeps_up, balance, high), high))
 
     peakedness = f.arrival_peakedness(requests.burstiness, requests.output_variation)
-    # Slopes are means over the usual range of the requests in flight.
-    reach = 1 + sqrt(maximum(peakedness, 0) * balance)
-    least = maximum(balance - reach, engine.sizes[0])
-    most = maximum(minimum(balance + reach, engine.places), least)
-    span = maximum(most - least, _SMALL)
-
-    def slope_of(values: tuple[Value, ...]) -> Value:
-        ends = [interpolated(engine.sizes, values, at) for at in (least, most)]
-        return (ends[1] - ends[0]) / span
-
-    growth = slope_of(turnover.steps)
-    growth = maximum(growth, zero_like(growth))
     step = interpolated(engine.sizes, turnover.steps, balance)
     saving = where(
         requests.output_len > 1,
@@ -172,23 +155,22 @@ def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFli
         zero_like(engine.savings[0]),
     )
     # A request that decodes meets prompts of others, which always save that time.
-    prompts = maximum(balance * engine.gathered / engine.accepted / maximum(decodes, 1), _SMALL)
+    mean_pass = _pass_time(engine, arrivals, step, saving)
+    prompts = maximum(arrivals * mean_pass, _SMALL)
     prefill = engine.mean_prompt_time(prompts, saving)
-    # Passes take no more than there is: what is left of a stay is the prefill of all.
-    inside = maximum(balance, engine.sizes[0])
-    wait = interpolated(engine.sizes, engine.waits, inside) + engine.filling
-    rest = interpolated(engine.sizes, turnover.stays, inside) - decodes * step - wait
-    prefill = minimum(prefill, maximum(rest, zero_like(rest)) / inside)
-    another = _another_prompt(
-        engine, arrivals, f.pass_with_prompts(step, arrivals, prefill), saving
-    )
+    another = _another_prompt(engine, prompts, saving)
     prefill, another = _without_decode(engine, requests, prefill, another)
-    # One request more delays the others by no more than in a queue in front of a full engine.
-    delay = arrivals * (decodes * growth + another)
-    share = minimum(1, arrivals / turnover.capacity / maximum(delay, _SMALL))
-    growth, another = share * growth, share * another
-    each = f.pass_with_prompts(growth, arrivals, another)
-    load = arrivals * decodes * each
+    # One prompt more delays the others by no more than in a queue in front of a full engine.
+    another = minimum(another, 1 / turnover.capacity)
+    # Each request in flight lengthens a stay by the same time on average.
+    pair = minimum(2, engine.places)
+    others = maximum(balance, pair)
+    alone, among = (
+        interpolated(engine.sizes, turnover.stays, at) for at in (engine.sizes[0], others)
+    )
+    rise = (among - alone) / maximum(others - 1, _SMALL)
+    load = when(requests.output_len > 1, arrivals * maximum(rise, zero_like(rise)))
+    load = minimum(load, arrivals / turnover.capacity)
     running = f.mean_in_flight(balance, peakedness, load)
     return _InFlight(
         prefill=prefill,
@@ -201,12 +183,27 @@ def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFli
     )
 
 
-def _another_prompt(engine: Engine, rate: Value, time: Value, saving: Value) -> Value:
-    """Return the time that one prompt more adds to a pass of a given mean time.
+def _pass_time(engine: Engine, rate: Value, step: Value, saving: Value) -> Value:
+    """Return the mean time of a pass, which prefills the prompts that arrived during the last one.
+
+    It grows with the rate and with the time of either part, in every round.
+    """
+    full = engine.full_time(saving)
+    most = engine.readers * engine.prompts_per_pass
+    longest = step + full
+    spare = maximum(1 - rate * full / most, _SMALL)
+    time = minimum(step / spare, longest)
+    for _ in range(_PASS_ROUNDS):
+        prompts = maximum(rate * time, _SMALL)
+        time = minimum(step + prompts * engine.mean_prompt_time(prompts, saving), longest)
+    return time
+
+
+def _another_prompt(engine: Engine, mean: Value, saving: Value) -> Value:
+    """Return the time that one prompt more adds to a pass with this mean number of prompts.
 
     At random arrivals, a share of the passes has no prompt; the first one of a pass adds the most.
     """
-    mean = maximum(rate * time, _SMALL)
     ends = [
         prompts * engine.mean_prompt_time(prompts, saving) for prompts in (mean / 2, 3 * mean / 2)
     ]
@@ -251,6 +248,8 @@ class _Tokens:
     """Mean time per token of a request, after its first token."""
 
     mean: Value
+    unlimited: Value
+    """The same if a pass could prefill any number of prompts, from which percentiles differ."""
     deviations: Deviations
     """By the percentile's score in a normal distribution, and the share beyond it."""
     least: Value
@@ -265,11 +264,12 @@ def steady_state(engine: Engine, requests: Requests, turnover: Turnover) -> Stea
     arrivals, prefill = requests.rate, inside.prefill
     some = requests.output_len > 1
     step = interpolated(engine.sizes, turnover.steps, minimum(inside.running, engine.places))
-    mean_pass = f.pass_with_prompts(step, arrivals, prefill)
-    longer = f.pass_seen_on_arrival(
-        zero_like(step), arrivals, inside.another, requests.burstiness, requests.input_variation
-    )
-    seen = mean_pass + longer
+    mean_pass = _pass_time(engine, arrivals, step, inside.saving)
+    # Long passes have more arrivals, and passes with many prompts are long.
+    reading = when(some, arrivals * inside.another)
+    more = _variability(requests) * reading / (1 - reading * reading)
+    prompts_seen = maximum(arrivals * mean_pass + more, _SMALL)
+    seen = step + prompts_seen * engine.mean_prompt_time(prompts_seen, inside.saving)
     # Without decode there are no passes without prompts.
     alone = engine.reads[0]
     base = step + maximum(alone - prefill, zero_like(alone))
@@ -328,6 +328,9 @@ def _first_token(s: SteadyState) -> _FirstToken:
     budget = f.budget_wait(taken, part, requests.burstiness, variation)
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
     budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
+    # Most requests do not wait, and the others for an exponential time.
+    late = maximum(taken, budget / (budget + part))
+    wait_at = _skewed(1, 2 / maximum(late, _SMALL) - 1)
     # Others are read at the same time, up to one on each rank.
     read = engine.added_time(1 + others, s.saving)
     others_time = read - engine.added_time(1 + zero_like(others), s.saving)
@@ -346,8 +349,6 @@ def _first_token(s: SteadyState) -> _FirstToken:
     step = interpolated(engine.sizes, s.turnover.steps, s.running)
 
     prompts_at = _skewed(1 + others, met + _SMALL)
-    # Most requests do not wait, and the others for an exponential time.
-    wait_at = _skewed(1, 2 / maximum(taken, _SMALL) - 1)
 
     def deviations(score: Value) -> tuple[Value, ...]:
         running = s.running + score * sqrt(s.variance)
@@ -409,20 +410,23 @@ def _together(least: Value, deviations: tuple[Value, ...]) -> Value:
 
 def _next_tokens(s: SteadyState) -> _Tokens:
     """Return the time of a decode step of a request, in passes that other requests share."""
-    engine, requests, prefill = s.engine, s.requests, s.prefill
+    engine, requests, turnover = s.engine, s.requests, s.turnover
     arrivals, decodes = requests.rate, requests.decodes(engine)
     # An arriving request sees itself and those already there.
     seat = minimum(s.running + s.peakedness, engine.places)
-    shared = interpolated(engine.sizes, s.turnover.steps, seat)
-    token = f.pass_with_prompts(shared, arrivals, prefill)
+    shared = interpolated(engine.sizes, turnover.steps, seat)
+    token = _pass_time(engine, arrivals, shared, s.saving)
     # The first decode steps meet the prompts that waited behind the request's own.
     reading = arrivals * s.full_pass / (engine.readers * engine.prompts_per_pass)
+    reading = minimum(reading, arrivals / turnover.capacity)
     own = engine.own_time(s.saving)
     wait = f.budget_wait(reading, own, requests.burstiness, requests.input_variation)
-    most = prefill * minimum(engine.readers * engine.prompts_per_pass, 1)
+    # A share of the requests finds prompts in front of its own.
+    late = maximum(wait / maximum(wait + own, _SMALL * shared), _SMALL)
+    most = engine.added_time(minimum(engine.prompts_per_pass, 1), s.saving)
     steps = maximum(decodes, 1)
     backlog = f.backlog_per_token(wait, reading, steps, most)
-    token = minimum(token + backlog, shared + s.full_pass)
+    token = token + backlog
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
     left = 1 - reading
     prompts = maximum(arrivals * token, _SMALL)
@@ -436,15 +440,16 @@ def _next_tokens(s: SteadyState) -> _Tokens:
     usual = prompt_time(prompts)
 
     def deviations(score: Value, beyond: Value) -> tuple[Value, ...]:
-        queued = f.waiting_quantile(wait / maximum(reading, _SMALL), reading, beyond)
+        queued = f.waiting_quantile(wait / late, late, beyond)
         waited = minimum(queued / (steps * left), most) - backlog
         if is_zero(score):  # the median is the mean
             return (waited,)
-        step = interpolated(engine.sizes, s.turnover.steps, seat + score * sqrt(lasting))
+        step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
         return ((step - shared) / left, prompt_time(prompts_at(score)) - usual, waited)
 
-    longest = s.turnover.steps[-1] + s.full_pass
-    return _Tokens(token, deviations, s.turnover.steps[0], longest)
+    longest_mean = shared + s.full_pass
+    longest = turnover.steps[-1] + engine.full_time(turnover.savings[-1])
+    return _Tokens(minimum(token, longest_mean), token, deviations, turnover.steps[0], longest)
 
 
 def percentiles(s: SteadyState) -> dict[str, Value]:
@@ -477,13 +482,15 @@ def percentiles(s: SteadyState) -> dict[str, Value]:
         among = first.among + _together(first.alone, first.deviations(f.normal_score(1 - late)))
         started = maximum(_alone(engine, requests, score), among)
         parts = tokens.deviations(score, beyond)
-        slow = maximum(minimum(token + _together(first.alone, parts), tokens.most), tokens.least)
+        slow = tokens.unlimited + _together(first.alone, parts)
+        slow = maximum(minimum(slow, tokens.most), tokens.least)
         later = (started - first.mean, *(decodes * part for part in parts))
         if not is_zero(requests.output_variation):
             longer = _length_quantile(requests.output_variation, score) - 1
             later = (*later, answers * longer)
         # No request ends before its first token, which is the last one without decode.
-        ended = maximum(started, whole + _together(first.alone, later))
+        sum_of_means = first.mean + decodes * tokens.unlimited
+        ended = maximum(started, sum_of_means + _together(first.alone, later))
         times[f"ttft_{name}"] = queued + started
         times[f"tpot_{name}"] = where(some, slow / engine.accepted, math.nan * slow)
         times[f"e2e_{name}"] = queued + where(some, ended, started)

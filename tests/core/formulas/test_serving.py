@@ -70,9 +70,20 @@ def test_the_mean_request_of_a_burst_waits_for_half_of_it():
 
 
 def test_a_pass_reads_the_prompts_that_fit_and_at_least_one():
-    assert f.prompts_per_pass(8192, 1000, 64) == 8
-    assert f.prompts_per_pass(8192, 1000, 5) == 5
-    assert f.prompts_per_pass(8192, 9000, 5) == 1
+    assert f.prompts_per_pass(8192, 1000, 64, 1) == 8
+    assert f.prompts_per_pass(8192, 1000, 5, 1) == 5
+    assert f.prompts_per_pass(8192, 9000, 5, 1) == 1
+    # Each of four ranks takes a part of a long prompt.
+    assert f.prompts_per_pass(512, 2048, 64, 4) == 4
+
+
+def test_ranks_prefill_chunks_of_different_prompts_in_a_pass():
+    # Four passes for each of eight prompts, one after the other or on four ranks.
+    assert f.passes_per_prompt(512, 2048, 1, 1) == 4
+    assert f.passes_per_prompt(512, 2048, 1, 4) == 4
+    assert f.passes_per_prompt(512, 2048, 4, 4) == 1
+    # Two short prompts share a pass.
+    assert f.passes_per_prompt(512, 256, 2, 1) == 0.5
 
 
 def test_places_that_fall_free_together():
