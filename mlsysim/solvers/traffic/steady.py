@@ -130,7 +130,7 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
 
 def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFlight:
     """Return the requests in flight, whose number and time in the engine depend on each other."""
-    arrivals, decodes = requests.rate, requests.decodes(engine)
+    arrivals = requests.rate
     # Up to one request, a stay does not depend on their number. Beyond, it is linear between sizes.
     base, slope = turnover.stays[0], zero_like(turnover.stays[0])
     low, high = zero_like(engine.sizes[0]), engine.sizes[0]
