@@ -147,9 +147,9 @@ def simulate(
     -----
     Requests of exactly equal lengths that all arrive at once also end at the same time, so that
     ranks prefill together: the simulator then serves more than the closed loop of `ServingSolver`.
-    If lengths of answers vary by 0.5, it serves a backlog at the same rate within 10% for 97% of 370
-    random engines. Up to 28% more are served if prompts have few new tokens, because more of them
-    share a pass at random than if each that ends is replaced in turn.
+    If lengths of answers vary by 0.5, it serves a backlog at the same rate within 10% for 97% of
+    370 random engines. Up to 28% more are served if prompts have few new tokens, because more of
+    them share a pass at random than if each sequence that ends is replaced in turn.
     """
     at, tokens = np.asarray(arrivals, float), np.asarray(prompts, float)
     made = np.asarray(answers, int)

@@ -179,8 +179,9 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     Ranks of data-parallel attention prefill different prompts in the same pass, and the more passes
     a prompt takes, the more of the ranks prefill at once. A simulated backlog of requests of
     different lengths is served at the same rate within 10% for 97% of 370 random engines, and up to
-    28% faster if prompts have few new tokens. Requests of equal length that all begin at once also end together, so that
-    more prompts share a pass, and a simulated backlog of them is served faster.
+    28% faster if prompts have few new tokens. Requests of equal length that all begin at once also
+    end together, so that more prompts share a pass, and a simulated backlog of them is served
+    faster.
     """
 
     inputs = OpenLoopInputs
