@@ -71,6 +71,12 @@ MOVES = [
     (DENSE, {"ulysses_size": 2}, COMPUTE | {"cp", "activation", "working"}),
     (DENSE, {"optimizer": "muon"}, {"optimizer"}),
     (DENSE, {"lora_rank": 16}, PASS | STATES | {"compute", "optimizer"}),
+    # Frozen weights are expanded before each product.
+    (
+        DENSE | {"lora_rank": 16},
+        {"weight_precision": "int4"},
+        PASS | {"compute", "weights", "working"},
+    ),
     (DENSE, {"loss": "fused"}, {"working"}),
     (DENSE, {"usable_memory": 0.8}, set()),
     (DENSE, {"schedule": "gpipe"}, {"pp", "pipeline_bubble", "activation", "working"}),

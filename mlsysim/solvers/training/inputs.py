@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypedDict, TypeVar
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
 from mlsysim.core.inputs import default
-from mlsysim.core.numeric import Value, first_known, is_known, minimum, where
+from mlsysim.core.numeric import Value, first_known, is_known, is_zero, minimum, where
 from mlsysim.core.types import (
     ATTENTION,
     CP_KINDS,
@@ -42,6 +42,7 @@ from mlsysim.solvers.arguments import (
     Whole,
 )
 from mlsysim.solvers.device import DeviceInputs
+from mlsysim.solvers.work import stored_bytes
 
 Size = TypeVar("Size")
 """Type of a lever that is a number: one of them, or several to choose from."""
@@ -151,6 +152,12 @@ class TrainingArguments(TypedDict, Generic[Size, Word, Flag], total=False):
     lora_rank
         Rank of the adapters of all matrices in the layers (LoRA); only the adapters are trained.
         `None` trains all parameters.
+    weight_precision
+        Format in which the frozen weights of the layers and of a vision tower are stored, as in
+        QLoRA; only with `lora_rank`. Each is expanded to `precision` before its products. Adapters
+        and embedding tables are stored in `precision`. NF4 takes 4.13 bits per weight with double
+        quantization, close to ``"int4"``, and 4.5 bits without, like ``"fp4"``. `None` stores all
+        weights in `precision`.
     attention
         ``"fused"`` (FlashAttention) or ``"unfused"``.
     loss
@@ -213,6 +220,7 @@ class TrainingArguments(TypedDict, Generic[Size, Word, Flag], total=False):
     recompute_layers: Annotated[int | None, Whole(default=None)]
     optimizer: Annotated[str, Choice(options=OPTIMIZERS, default="adamw")]
     lora_rank: Annotated[int | None, Whole(default=None)]
+    weight_precision: Annotated[str | None, PrecisionName(default=None)]
     attention: Annotated[str, Choice(options=ATTENTION, default="fused")]
     loss: Annotated[str, Choice(options=LOSSES, default="unfused")]
     gradient_precision: Annotated[str | None, PrecisionName(default=None)]
@@ -271,6 +279,9 @@ class TrainingInputs(DeviceInputs):
     optimizer: Optimizer
     lora_rank: Value
     """NaN if all parameters are trained."""
+    weight_precision: Precision = default(lambda i: i.precision)
+    weights_stated: Value = default(lambda i: float(i.gives("weight_precision")))
+    """1 if the format of frozen weights is given, 0 if all weights are in that of training."""
     attention: AttentionKernel
     loss: Loss
     usable_memory: Value
@@ -356,6 +367,19 @@ class TrainingInputs(DeviceInputs):
         """
         stored = self.precision
         return minimum(stored.training_bytes, stored.bytes_per_element + stored.scale_bytes)
+
+    @derived
+    def weight_bytes(self) -> Value:
+        """Bytes of a stored weight of a layer, with its share of scale factors."""
+        if is_zero(self.weights_stated):
+            return self.precision.training_bytes
+        stored = stored_bytes(self.weight_precision)
+        return where(self.weights_stated > 0, stored, self.precision.training_bytes)
+
+    @derived
+    def expanded_bytes(self) -> Value:
+        """Bytes to which a weight is expanded before its products; 0 if it is wide enough."""
+        return where(self.weight_bytes < self.kept_bytes, self.kept_bytes, 0)
 
     @derived
     def cast_bytes(self) -> Value:

@@ -284,7 +284,7 @@ def shard_time(i: TrainingInputs, w: Work, links: DeviceLinks, gradient_bytes: V
     parts = []
     for part in (w.common, w.experts):
         group = _Group(links, part.shards, part.group)
-        gather = group.all_gather_time(part.held / layers * i.precision.training_bytes)
+        gather = group.all_gather_time(part.weights / layers)
         scatter = group.reduce_scatter_time(
             part.trained / layers * gradient_bytes / i.gradient_compression
         )

@@ -281,7 +281,8 @@ def _held(
         return full * share(zero_stage, common, experts) + adapter_share(zero_stage)
 
     each, master, full = i.precision.training_bytes, i.conventions.master_bytes, 1 - i.frozen
-    tables = full * stage.tables * table / i.tp_size / where(i.zero_stage >= 1, w.common.shards, 1)
+    held_tables = stage.tables * table / i.tp_size
+    tables = full * held_tables / where(i.zero_stage >= 1, w.common.shards, 1)
     state = i.optimizer
     optimizer = f.optimizer_state_size(
         trained(1) - tables, each, state.state_bytes, master
@@ -294,11 +295,20 @@ def _held(
         elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
         activations = activations + in_flight * each * elements
     return DeviceMemory(
-        weights=(share(3, common, experts) + adapter_share(3)) * each,
+        weights=share(3, common - held_tables, experts) * i.weight_bytes
+        + (share(3, held_tables, 0) + adapter_share(3)) * each,
         gradients=trained(2) * i.gradient_precision.training_bytes,
         optimizer=optimizer,
         activations=activations,
-        working=_working(i, w, table, stage, layers, _copied(w, common, experts)),
+        working=_working(
+            i,
+            w,
+            table,
+            stage,
+            layers,
+            _copied(w, common - held_tables, experts) * i.weight_bytes
+            + _copied(w, held_tables, 0) * each,
+        ),
         stage=stage.index,
     )
 
@@ -326,13 +336,14 @@ def _working(
     in_layers: Value = 0
     for count, layer in zip(stage.layers, layers, strict=True):
         layer_peak = maximum(layer_peak, where(count > 0, layer.peak, 0))
-        whole = _copied(w, layer.common / i.tp_size, layer.experts / w.experts.group)
+        parameters = _copied(w, layer.common / i.tp_size, layer.experts / w.experts.group)
+        whole = parameters * i.weight_bytes
         largest = maximum(largest, where(count > 0, whole, 0))
         in_layers = in_layers + count * whole
     # Sharded weights are whole in the layer in use and in the next one, which is gathered
     # meanwhile, or in all layers if they are kept from the forward to the backward pass. The
     # output table is whole while the logits are.
-    sharded = maximum(0, i.zero_stage - 2) * each
+    sharded = maximum(0, i.zero_stage - 2)
     whole_weights = where(i.reshard_after_forward > 0, 0, 1)
     gathered = sharded * (1 - whole_weights)
     logits = stage.output_tables * f.head_working_memory(
@@ -344,9 +355,24 @@ def _working(
         each,
         i.loss.copy_bytes,
     )
-    at_logits = logits + gathered * stage.output_tables * _copied(w, table / i.tp_size, 0)
-    at_layer = layer_peak + gathered * minimum(2 * largest, in_layers)
+    at_logits = logits + gathered * stage.output_tables * each * _copied(w, table / i.tp_size, 0)
+    at_layer = layer_peak + gathered * minimum(2 * largest, in_layers) + _expanded(i, w)
     return buffers + sharded * whole_weights * copied + maximum(at_logits, at_layer)
+
+
+def _expanded(i: TrainingInputs, w: Work) -> Value:
+    """Return the largest matrix on a device, expanded before its products."""
+    if is_zero(i.weights_stated):
+        return 0
+    width, largest = i.model.hidden_dim, zero_like(i.tp_size)
+    for group in i.model.groups:
+        for each in group.matrices(width):
+            largest = maximum(largest, each.rows * each.columns / i.tp_size)
+        if (block := group.experts) is not None:
+            expert = block.expert_matrix(width)
+            shards = w.experts.group / i.ep_size
+            largest = maximum(largest, expert.rows * expert.columns / shards)
+    return i.expanded_bytes * largest
 
 
 def _copied(w: Work, common: Value, experts: Value) -> Value:

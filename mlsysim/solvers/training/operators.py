@@ -500,6 +500,13 @@ def _computed(i: TrainingInputs, d: Device, w: Work, tokens: Value, sequences: V
     adapter_time = d.flops_per_mac * tokens * visited / i.tp_size / d.product
     layer_time = layer_time - i.frozen * one.products.time + 3 * adapter_time
     forward_time = one.products.time + one.attention + score + one.elementwise
+    if not is_zero(i.weights_stated):
+        # Stored weights are read and expanded copies written, in the forward pass, for the
+        # gradients of activations, and where products are repeated.
+        expansion = f.memory_time(_expanded_traffic(i), d.memory)
+        layer_time = layer_time + (2 + matrix_share) * expansion
+        streamed = streamed + (2 + matrix_share) * expansion
+        forward_time = forward_time + expansion
     return _Computed(
         time=layer_time,
         forward=forward_time,
@@ -511,6 +518,17 @@ def _computed(i: TrainingInputs, d: Device, w: Work, tokens: Value, sequences: V
         streamed=streamed,
         products=one.products.memory,
     )
+
+
+def _expanded_traffic(i: TrainingInputs) -> Value:
+    """Return the memory traffic to expand the weights of a mean layer once."""
+    width, expert_group = i.model.hidden_dim, f.expert_group_size(i.tp_size, i.ep_size)
+    weights = [
+        group.unrouted_parameters(width) / i.tp_size + group.routed_parameters(width) / expert_group
+        for group in i.model.groups
+    ]
+    both = i.weight_bytes + i.expanded_bytes
+    return when(i.expanded_bytes > 0, both * mean_over(i.model, weights))
 
 
 def _recomputed_modules(

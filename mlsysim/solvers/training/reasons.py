@@ -73,7 +73,7 @@ def unlike_own_runs(i: TrainingInputs) -> list[str]:
         if not set(same) & set(getattr(c.covered, name)):
             what = _NETWORKS[choice] if name == "networks" else f'had {name}="{choice}"'
             differences.append(f"no run of {c.name} {what}")
-    return differences
+    return [*differences, *_frozen_format(i, f"no run of {c.name}")]
 
 
 def choice_of(i: TrainingInputs, name: str) -> str:
@@ -82,6 +82,12 @@ def choice_of(i: TrainingInputs, name: str) -> str:
         return "experts" if i.model.moe_layers > 0 else "dense"
     choice: str = getattr(i, name).name
     return choice
+
+
+def _frozen_format(i: TrainingInputs, runs: str) -> Iterator[str]:
+    """Yield the format of frozen weights, if it is not that of training, as in all runs."""
+    if i.weight_precision is not i.precision:
+        yield f'{runs} had weight_precision="{i.weight_precision.name}"'
 
 
 def _outside_own_runs(i: TrainingInputs) -> list[str]:
@@ -124,6 +130,7 @@ def outside(i: TrainingInputs) -> list[str]:
             ways.append(f'no measured run had {name}="{chosen}"')
     if i.precision.name not in MEASURED_FORMATS:
         ways.append(f"no measured run computed in {i.precision.name}")
+    ways += _frozen_format(i, "no measured run")
     if without_runs(machine_for(i.device.generation, i.device.name)):
         ways.append(f"no run was measured on {i.device.name}")
     return ways + _of_another_device(i)

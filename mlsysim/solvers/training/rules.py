@@ -126,6 +126,22 @@ RULES: tuple[Rule[TrainingInputs], ...] = (
         ),
     ),
     Rule(
+        "weight_precision",
+        lambda i: (i.weights_stated == 0) | (i.frozen > 0),
+        lambda i: (
+            f"weight_precision = {i.weight_precision.name!r} is the format of frozen weights, but "
+            "all weights are trained: add lora_rank, such as 16, or leave weight_precision out"
+        ),
+    ),
+    Rule(
+        "weight_precision",
+        lambda i: i.weight_bytes <= i.precision.training_bytes,
+        lambda i: (
+            f"weight_precision = {i.weight_precision.name!r} is wider than the weights of "
+            f"precision = {i.precision.name!r}: choose a narrower format, or leave it out"
+        ),
+    ),
+    Rule(
         "tp_size",
         lambda i: i.model.split_heads % i.tp_size == 0,
         lambda i: (

@@ -92,8 +92,8 @@ class Part:
     """Devices that hold the same ones."""
     shards: Value
     """Devices over which their states are sharded; 1 if none are."""
-    held: Value
-    """Parameters on one device."""
+    weights: Value
+    """Bytes of the weights on one device."""
     trained: Value
     """Trained parameters on one device."""
 
@@ -161,12 +161,21 @@ def training_work(i: TrainingInputs) -> Work:
     overload = (i.capacity_factor - 1) * passes * tokens * _expert_flops(i)
 
     def part(
-        group: Value, replicas: Value, shards: Value, parameters: Value, adapters: Value
+        group: Value,
+        replicas: Value,
+        shards: Value,
+        parameters: Value,
+        adapters: Value,
+        tables: Value = 0,
     ) -> Part:
         held = copies * imbalance * parameters / (i.pp_size * group)
+        weights = held * i.weight_bytes
+        if not is_zero(i.weights_stated):  # embedding tables stay wide
+            device_tables = copies * imbalance * tables / (i.pp_size * group)
+            weights = weights + device_tables * (i.precision.training_bytes - i.weight_bytes)
         # Adapters are distributed in the same way as their matrices.
         device_adapters = copies * imbalance * adapters / i.pp_size / group
-        return Part(group, replicas, shards, held, (1 - i.frozen) * held + device_adapters)
+        return Part(group, replicas, shards, weights, (1 - i.frozen) * held + device_adapters)
 
     experts, some = expert_parameters(model), model.routed_layers > 0
     expert_group = f.expert_group_size(i.tp_size, i.ep_size)
@@ -194,6 +203,7 @@ def training_work(i: TrainingInputs) -> Work:
             shards,
             model.parameters - experts,
             sum_over(model, [each.common for each in adapters]),
+            f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables),
         ),
         experts=part(
             expert_group,
