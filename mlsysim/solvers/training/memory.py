@@ -14,7 +14,7 @@ from mlsysim.solvers.tower import tower_of
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.links import context_memory
 from mlsysim.solvers.training.stages import arranged
-from mlsysim.solvers.training.work import Work, recomputed_share
+from mlsysim.solvers.training.work import Work, recomputed_share, weights_size
 from mlsysim.solvers.work import expert_parameters, sum_of, sum_over, tower_parameters
 
 
@@ -295,8 +295,8 @@ def _held(
         elements = full * stage.images * tower.network.activations_per_sample / i.tp_size
         activations = activations + in_flight * each * elements
     return DeviceMemory(
-        weights=share(3, common - held_tables, experts) * i.weight_bytes
-        + (share(3, held_tables, 0) + adapter_share(3)) * each,
+        weights=weights_size(i, share(3, common, experts), share(3, held_tables, 0))
+        + adapter_share(3) * each,
         gradients=trained(2) * i.gradient_precision.training_bytes,
         optimizer=optimizer,
         activations=activations,
@@ -306,8 +306,7 @@ def _held(
             table,
             stage,
             layers,
-            _copied(w, common - held_tables, experts) * i.weight_bytes
-            + _copied(w, held_tables, 0) * each,
+            weights_size(i, _copied(w, common, experts), _copied(w, held_tables, 0)),
         ),
         stage=stage.index,
     )
@@ -336,8 +335,7 @@ def _working(
     in_layers: Value = 0
     for count, layer in zip(stage.layers, layers, strict=True):
         layer_peak = maximum(layer_peak, where(count > 0, layer.peak, 0))
-        parameters = _copied(w, layer.common / i.tp_size, layer.experts / w.experts.group)
-        whole = parameters * i.weight_bytes
+        whole = _copied(w, layer.common / i.tp_size, layer.experts / w.experts.group)
         largest = maximum(largest, where(count > 0, whole, 0))
         in_layers = in_layers + count * whole
     # Sharded weights are whole in the layer in use and in the next one, which is gathered
@@ -356,7 +354,8 @@ def _working(
         i.loss.copy_bytes,
     )
     at_logits = logits + gathered * stage.output_tables * each * _copied(w, table / i.tp_size, 0)
-    at_layer = layer_peak + gathered * minimum(2 * largest, in_layers) + _expanded(i, w)
+    at_layer = layer_peak + gathered * i.weight_bytes * minimum(2 * largest, in_layers)
+    at_layer = at_layer + _expanded(i, w)
     return buffers + sharded * whole_weights * copied + maximum(at_logits, at_layer)
 
 

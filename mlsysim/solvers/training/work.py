@@ -146,6 +146,14 @@ class Work:
         return self.layout.longest
 
 
+def weights_size(i: TrainingInputs, parameters: Value, tables: Value) -> Value:
+    """Return the bytes of weights, of which embedding tables are not stored in a narrow format."""
+    wide = i.precision.training_bytes
+    if is_zero(i.weights_stated):
+        return parameters * wide
+    return f.stored_weights(parameters, tables, i.weight_bytes, zero_like(i.weight_bytes), wide)
+
+
 def training_work(i: TrainingInputs) -> Work:
     """Return sizes, operations and parameters from the inputs."""
     model, layout = i.model, stage_layout(i)
@@ -169,10 +177,7 @@ def training_work(i: TrainingInputs) -> Work:
         tables: Value = 0,
     ) -> Part:
         held = copies * imbalance * parameters / (i.pp_size * group)
-        weights = held * i.weight_bytes
-        if not is_zero(i.weights_stated):  # embedding tables stay wide
-            device_tables = copies * imbalance * tables / (i.pp_size * group)
-            weights = weights + device_tables * (i.precision.training_bytes - i.weight_bytes)
+        weights = weights_size(i, held, copies * imbalance * tables / (i.pp_size * group))
         # Adapters are distributed in the same way as their matrices.
         device_adapters = copies * imbalance * adapters / i.pp_size / group
         return Part(group, replicas, shards, weights, (1 - i.frozen) * held + device_adapters)
