@@ -118,6 +118,8 @@ def arguments_for(solver, name):
     needed = NEEDED.get(name, {})
     if name == "ep_size" and solver is DistributedSolver:
         needed = TRAINED
+    if name == "weight_precision" and solver is DistributedSolver:
+        needed = {"lora_rank": 8}
     return ONE[solver] | {key: value for key, value in needed.items() if key in solver.parameters}
 
 
