@@ -113,12 +113,15 @@ def body(obj: Any, link: Linker, *, without: frozenset[str] = frozenset()) -> st
 
 def documented_fields(obj: Any) -> dict[str, Any]:
     """The entries of a class's Attributes section, by name."""
-    if obj.docstring is None:
-        return {}
-    found: dict[str, Any] = {}
-    for part in obj.docstring.parsed:
-        if part.kind.value == "attributes":
-            for item in part.value:
-                for name in item.name.split(","):  # numpydoc allows "a, b : type"
-                    found[name.strip()] = item
-    return found
+    return {} if obj.docstring is None else items(obj.docstring.parsed, "attributes")
+
+
+def items(sections: Iterable[Any], kind: str) -> dict[str, Any]:
+    """The entries of all sections of a kind, by name."""
+    return {
+        name.strip(): item
+        for part in sections
+        if part.kind.value == kind
+        for item in part.value
+        for name in item.name.split(",")  # numpydoc allows "a, b : type"
+    }

@@ -17,6 +17,7 @@ import mlsysim
 from mlsysim import compat
 from mlsysim.core.docstring import read_source
 from mlsysim.solvers.base import Solver
+from tools.api.docstrings import items
 
 __all__ = ["Field", "fields"]
 
@@ -81,12 +82,10 @@ def _texts(kind: type) -> dict[str, str]:
     return found
 
 
-def _items(thing: Any, title: str) -> dict[str, str]:
-    """Items of one section of a numpydoc docstring."""
-    texts = {}
-    for section in Docstring(inspect.getdoc(thing) or "").parse("numpy", warnings=False):
-        if section.kind.value == title:
-            for item in section.value:
-                for name in item.name.split(","):  # numpydoc allows "a, b : type"
-                    texts[name.strip().strip("*")] = " ".join(item.description.split())
-    return texts
+def _items(thing: Any, kind: str) -> dict[str, str]:
+    """Texts of one section of a numpydoc docstring, by name."""
+    sections = Docstring(inspect.getdoc(thing) or "").parse("numpy", warnings=False)
+    return {
+        name.strip("*"): " ".join(item.description.split())
+        for name, item in items(sections, kind).items()
+    }
