@@ -25,7 +25,7 @@ from tools.pages.cache import run
 from tools.pages.faults import Fault
 from tools.pages.links import html_path
 from tools.pages.lint import insert
-from tools.pages.pages import INLINE, Cell, Page, split_page
+from tools.pages.pages import Cell, Page, split_page
 from tools.pages.project import Project, load
 from tools.pages.students import for_students
 
@@ -87,10 +87,7 @@ def with_numbers(page: Page, root: Path) -> Page:
     for i, part in enumerate(page.parts):
         if isinstance(part, Cell):
             continue
-        *before, last = INLINE.split(part.text)
-        values = results.get(str(i), [])
-        text = "".join(a + b for a, b in zip(before[::2], values, strict=True)) + last
-        pieces += [*lines[at : part.line - 1], text]
+        pieces += [*lines[at : part.line - 1], part.with_values(results.get(str(i), []))]
         at = part.line - 1 + part.text.count("\n") + 1
     return split_page(page.path, "\n".join(pieces))
 

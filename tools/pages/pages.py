@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,12 @@ class Text:
     text: str
     prose: str
     line: int
+
+    def with_values(self, values: Iterable[str]) -> str:
+        """Return the text with a value instead of each inline expression."""
+        *pieces, last = INLINE.split(self.text)
+        # Every second piece is an expression.
+        return "".join(a + b for a, b in zip(pieces[::2], values, strict=True)) + last
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from tools.pages.execute import FORMS
 from tools.pages.faults import Fault
 from tools.pages.lint import insert
-from tools.pages.pages import INLINE, Cell, Page, Text
+from tools.pages.pages import Cell, Page, Text
 
 
 class Composer:
@@ -23,16 +23,14 @@ class Composer:
         self.page, self.images = page, dict[str, str]()
         blocks = []
         for i, part in enumerate(page.parts):
-            found = iter(results.get(str(i), []))
+            part_results = results.get(str(i), [])
             if isinstance(part, Text):
-                *pieces, last = INLINE.split(part.text)
-                text = "".join(piece + next(found) for piece in pieces[::2]) + last
-                blocks.append(insert(variables, text))
+                blocks.append(insert(variables, part.with_values(part_results)))
             else:
-                blocks.append("\n\n".join(self._cell(part, found)))
+                blocks.append("\n\n".join(self._cell(part, part_results)))
         self.markdown = "\n\n".join(blocks)
 
-    def _cell(self, cell: Cell, outputs: Iterator[Any]) -> Iterator[str]:
+    def _cell(self, cell: Cell, outputs: list[Any]) -> Iterator[str]:
         options = cell.options
         shown = list(self._outputs(cell, outputs))
         if options.get("include", True) is False:
@@ -47,7 +45,7 @@ class Composer:
         if not asis:
             yield ":::"
 
-    def _outputs(self, cell: Cell, outputs: Iterator[Any]) -> Iterator[str]:
+    def _outputs(self, cell: Cell, outputs: list[Any]) -> Iterator[str]:
         asis = cell.options.get("output") == "asis"
         warning = cell.options.get("warning")
         for output in outputs:
