@@ -16,6 +16,11 @@ from tools.dev import quarto
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 ROOT = Path(__file__).resolve().parents[1]
+TUTORIALS = [
+    path.relative_to(ROOT)
+    for path in sorted((ROOT / "docs/tutorials").glob("*.qmd"))
+    if path.stem != "index"
+]
 
 # The same examples on every machine and every run: a failure can be run again anywhere.
 settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)

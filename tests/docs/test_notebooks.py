@@ -17,16 +17,11 @@ pytest.importorskip("nbformat", reason="the docs extra is not installed")
 import matplotlib.pyplot as plt
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TUTORIALS
 from tools.pages.notebooks import notebook, with_numbers
 from tools.pages.pages import read_page, split_page
 from tools.pages.students import for_students
 
-TUTORIALS = [
-    path.relative_to(ROOT)
-    for path in sorted((ROOT / "docs/tutorials").glob("*.qmd"))
-    if path.stem != "index"
-]
 WHEEL = "mlsysim-9.8.7-py3-none-any.whl"
 COURSE = "mlsysim_course-9.8.7-py3-none-any.whl"
 PAGE = """\
@@ -158,13 +153,12 @@ def test_the_first_cell_installs_the_wheel_or_says_what_to_do(
     assert ran == ([("pip", "install --quiet {package} {course}")] if there else [])
 
 
-def test_every_tutorial_offers_both_files() -> None:
-    for path in sorted((ROOT / "docs" / "tutorials").glob("*.qmd")):
-        if path.stem != "index":
-            text = path.read_text(encoding="utf-8")
-            assert f"]({path.stem}.ipynb)" in text, path
-            for wheel in ("wheel", "course"):
-                assert f"](/dist/{{{{< var {wheel} >}}}})" in text, path
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_every_tutorial_offers_both_files(path: Path) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert f"]({path.stem}.ipynb)" in text
+    for wheel in ("wheel", "course"):
+        assert f"](/dist/{{{{< var {wheel} >}}}})" in text
 
 
 def test_students_get_predictions_and_cells_but_no_answers() -> None:

@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TUTORIALS
 from tools.pages.pages import INLINE, Cell, read_page
 
-TUTORIALS = [
-    path.relative_to(ROOT)
-    for path in sorted((ROOT / "docs/tutorials").glob("*.qmd"))
-    if path.stem != "index"
-]
 WORDS_PER_MINUTE = 150  # 25 in ten seconds
 MINUTES_PER_EXERCISE = 5
 MOST_WORDS = 3_000
