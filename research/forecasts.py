@@ -7,10 +7,9 @@ its name. Existing files are never changed; a revised forecast gets a new name.
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +23,10 @@ from mlsysim import (
     ServingSolver,
     Systems,
 )
+from mlsysim.core.types import Accelerator
 from mlsysim.scenario.systems import standalone_fleet
 from mlsysim.validation.forecasts import FROZEN, Forecast, read_forecasts
+from research.rows import write_table
 
 _COVERAGE = 0.8
 # No run of these devices exists to compare with, and the solver gives no band for serving on them.
@@ -41,20 +42,11 @@ _FIRST_REPORT = (
 )
 
 
-@dataclass(frozen=True)
-class Question:
-    """A quantity that will be published."""
-
-    id: str
-    asks: str
-    settled_by: str
-    unit: str
-    answer: Callable[[], tuple[float, float, float, str]]
-
-
 def _step(**given: Any) -> tuple[float, float, float, str]:
-    """Seconds of a training step, with the solver's own band."""
-    r = DistributedSolver.solve(recompute="none", **given)
+    """Seconds of a step of Llama 3.1 8B as MLPerf trains it, with the solver's own band."""
+    r = DistributedSolver.solve(
+        model=Models.Llama3_8B, seq_len=8192, zero_stage=1, recompute="none", **given
+    )
     return *_seconds(r), f"solver, {r.band} systems: {r.calibration}"
 
 
@@ -66,10 +58,17 @@ def _seconds(r: DistributedResult) -> tuple[float, float, float]:
     return float(r.step_latency_total.to("s").magnitude), float(low), float(high)
 
 
-def _rate(recompute: str = "none", **given: Any) -> tuple[float, float, float, str]:
+def _rate(
+    hardware: Accelerator, precision: str, recompute: str = "none"
+) -> tuple[float, float, float, str]:
     """Tokens per second and device, from one sequence on one device."""
     r = DistributedSolver.solve(
-        model=Models.Llama3_8B, batch_size=1, seq_len=8192, recompute=recompute, **given
+        model=Models.Llama3_8B,
+        fleet=standalone_fleet(hardware),
+        batch_size=1,
+        seq_len=8192,
+        precision=precision,
+        recompute=recompute,
     )
     step, low, high = _seconds(r)
     return 8192 / step, 8192 / high, 8192 / low, f"solver, {r.band} systems: {r.calibration}"
@@ -77,7 +76,8 @@ def _rate(recompute: str = "none", **given: Any) -> tuple[float, float, float, s
 
 def _decode(**given: Any) -> tuple[float, float, float, str]:
     """Milliseconds between tokens, with a band by judgment."""
-    itl = float(ServingSolver.solve(**given).itl.to("ms").magnitude)
+    result = ServingSolver.solve(seq_len=1024, output_len=1024, **given)
+    itl = float(result.itl.to("ms").magnitude)
     return itl, itl / _JUDGED, itl * _JUDGED, f"judgment: a factor of {_JUDGED:g} either way"
 
 
@@ -85,148 +85,131 @@ def _servers(node: Any, count: int) -> Fleet:
     return Fleet(name="forecast", node=node, count=count, fabric=Systems.Fabrics.InfiniBand_XDR)
 
 
+@dataclass(frozen=True)
+class Quantity:
+    """What several questions ask for: where it will be published, and how it is predicted."""
+
+    settled_by: str
+    unit: str
+    answer: Callable[..., tuple[float, float, float, str]]
+
+
+STEP = Quantity(_NEXT_ROUND, "s", _step)
+RATE = Quantity(_FIRST_REPORT, "token/s", _rate)
+DECODE = Quantity(_FIRST_REPORT, "ms", _decode)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A quantity that will be published, and the arguments that predict it."""
+
+    id: str
+    quantity: Quantity
+    asks: str
+    arguments: Mapping[str, Any]
+
+
 QUESTIONS = (
     Question(
         "mlperf-8b-b300x8-fp4",
+        STEP,
         "Step time of Llama 3.1 8B on 8 B300 in one server, FP4, batch of 16",
-        _NEXT_ROUND,
-        "s",
-        lambda: _step(
-            model=Models.Llama3_8B,
-            fleet=_servers(Systems.Nodes.DGX_B300, 1),
-            batch_size=16,
-            seq_len=8192,
-            precision="fp4",
-            zero_stage=1,
-        ),
+        {"fleet": _servers(Systems.Nodes.DGX_B300, 1), "batch_size": 16, "precision": "fp4"},
     ),
     Question(
         "mlperf-8b-gb300x72-fp8",
+        STEP,
         "Step time of Llama 3.1 8B on 72 GB300 in one rack, FP8, batch of 36",
-        _NEXT_ROUND,
-        "s",
-        lambda: _step(
-            model=Models.Llama3_8B,
-            fleet=_servers(Systems.Nodes.GB300_NVL72, 1),
-            batch_size=36,
-            seq_len=8192,
-            precision="fp8",
-            zero_stage=1,
-            cp_size=2,
-        ),
+        {
+            "fleet": _servers(Systems.Nodes.GB300_NVL72, 1),
+            "batch_size": 36,
+            "precision": "fp8",
+            "cp_size": 2,
+        },
     ),
     Question(
         "mlperf-8b-gb300x512-fp8",
+        STEP,
         "Step time of Llama 3.1 8B on 512 GB300, FP8, batch of 64",
-        _NEXT_ROUND,
-        "s",
-        lambda: _step(
-            model=Models.Llama3_8B,
-            fleet=_servers(replace(Systems.Nodes.GB300_NVL72, accelerators_per_node=64), 8),
-            batch_size=64,
-            seq_len=8192,
-            precision="fp8",
-            zero_stage=1,
-            tp_size=2,
-            cp_size=4,
-            sequence_parallel=True,
-        ),
+        {
+            "fleet": _servers(replace(Systems.Nodes.GB300_NVL72, accelerators_per_node=64), 8),
+            "batch_size": 64,
+            "precision": "fp8",
+            "tp_size": 2,
+            "cp_size": 4,
+            "sequence_parallel": True,
+        },
     ),
     Question(
         "rubin-8b-train-bf16",
+        RATE,
         "Tokens per second and GPU, training of Llama 3 8B on Rubin, bf16, 8,192 tokens",
-        _FIRST_REPORT,
-        "token/s",
-        lambda: _rate(fleet=standalone_fleet(Hardware.Rubin), precision="bf16"),
+        {"hardware": Hardware.Rubin, "precision": "bf16"},
     ),
     Question(
         "rubin-8b-train-fp8",
+        RATE,
         "Tokens per second and GPU, training of Llama 3 8B on Rubin, FP8, 8,192 tokens",
-        _FIRST_REPORT,
-        "token/s",
-        lambda: _rate(fleet=standalone_fleet(Hardware.Rubin), precision="fp8"),
+        {"hardware": Hardware.Rubin, "precision": "fp8"},
     ),
     Question(
         "rubin-70b-decode-fp8-b1",
+        DECODE,
         "Time per output token of Llama 3 70B on one Rubin GPU, FP8, one user, 1,024 + 1,024 "
         "tokens",
-        _FIRST_REPORT,
-        "ms",
-        lambda: _decode(
-            model=Models.Llama3_70B,
-            hardware=Hardware.Rubin,
-            precision="fp8",
-            seq_len=1024,
-            output_len=1024,
-        ),
+        {"model": Models.Llama3_70B, "hardware": Hardware.Rubin, "precision": "fp8"},
     ),
     Question(
         "rubin-70b-decode-fp4-b64",
+        DECODE,
         "Time per output token of Llama 3 70B on one Rubin GPU, FP4, 64 users, 1,024 + 1,024 "
         "tokens",
-        _FIRST_REPORT,
-        "ms",
-        lambda: _decode(
-            model=Models.Llama3_70B,
-            hardware=Hardware.Rubin,
-            precision="fp4",
-            seq_len=1024,
-            output_len=1024,
-            batch_size=64,
-        ),
+        {
+            "model": Models.Llama3_70B,
+            "hardware": Hardware.Rubin,
+            "precision": "fp4",
+            "batch_size": 64,
+        },
     ),
     Question(
         "trainium3-8b-train-bf16",
+        RATE,
         "Tokens per second and chip, training of Llama 3 8B on Trainium 3, bf16, 8,192 tokens, "
         "full recomputation",
-        _FIRST_REPORT,
-        "token/s",
-        lambda: _rate(
-            fleet=standalone_fleet(Hardware.Trainium3), precision="bf16", recompute="full"
-        ),
+        {"hardware": Hardware.Trainium3, "precision": "bf16", "recompute": "full"},
     ),
     Question(
         "trainium3-8b-decode-bf16-b1",
+        DECODE,
         "Time per output token of Llama 3 8B on one Trainium 3 chip, bf16, one user, 1,024 + "
         "1,024 tokens",
-        _FIRST_REPORT,
-        "ms",
-        lambda: _decode(
-            model=Models.Llama3_8B,
-            hardware=Hardware.Trainium3,
-            precision="bf16",
-            seq_len=1024,
-            output_len=1024,
-        ),
+        {"model": Models.Llama3_8B, "hardware": Hardware.Trainium3, "precision": "bf16"},
     ),
     Question(
         "trainium3-70b-decode-fp8-b16",
+        DECODE,
         "Time per output token of Llama 3 70B on one Trainium 3 chip, FP8, 16 users, 1,024 + "
         "1,024 tokens",
-        _FIRST_REPORT,
-        "ms",
-        lambda: _decode(
-            model=Models.Llama3_70B,
-            hardware=Hardware.Trainium3,
-            precision="fp8",
-            seq_len=1024,
-            output_len=1024,
-            batch_size=16,
-        ),
+        {
+            "model": Models.Llama3_70B,
+            "hardware": Hardware.Trainium3,
+            "precision": "fp8",
+            "batch_size": 16,
+        },
     ),
 )
 
 
 def made_today(question: Question) -> Forecast:
     """Answer a question with the package as it is."""
-    predicted, low, high, basis = question.answer()
+    predicted, low, high, basis = question.quantity.answer(**question.arguments)
     return Forecast(
         id=question.id,
         made=datetime.date.today().isoformat(),
         version=mlsysim.__version__,
         asks=question.asks,
-        settled_by=question.settled_by,
-        unit=question.unit,
+        settled_by=question.quantity.settled_by,
+        unit=question.quantity.unit,
         predicted=float(f"{predicted:.4g}"),
         low=float(f"{low:.4g}"),
         high=float(f"{high:.4g}"),
@@ -259,10 +242,7 @@ def main() -> int:
     if path.exists():
         print(f"{path} was written today: forecasts in it stay as they are", file=sys.stderr)
         return 1
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(vars(new[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(vars(forecast) for forecast in new)
+    write_table(path, [vars(forecast) for forecast in new])
     print(f"Wrote {path}")
     return 0
 

@@ -8,7 +8,6 @@ to bursty, with equal or varying lengths. Each system is solved by `queue_at` an
 from __future__ import annotations
 
 import argparse
-import csv
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from mlsysim.solvers.traffic.engine import Engine
 from mlsysim.solvers.traffic.queue import queue_at
 from mlsysim.traffic import Traffic, simulate
 from research import MEASUREMENTS
+from research.rows import write_table
 
 TIMES = tuple(
     f"{time}_{what}" for time in ("ttft", "tpot", "e2e") for what in ("mean", "p50", "p90", "p99")
@@ -122,20 +122,11 @@ class System:
 class Case:
     """A system, and by how much the closed form is off."""
 
-    seed: int
-    burstiness: float
-    input_variation: float
-    output_variation: float
-    utilization: float
-    output_len: float
-    places: float
-    delay_steps: float
+    system: System
     requests_in_flight: float
     waiting_probability: float
     prompt_load: float
     """Share of time that reading prompts takes."""
-    pass_share: float
-    """Tokens of a prompt over those of a pass."""
     errors: dict[str, float]
     """Predicted over simulated, less one, by time."""
 
@@ -146,18 +137,10 @@ def case(seed: int, requests: int = REQUESTS) -> Case:
     said = system.predicted()
     played = system.played(said["rate"], seed, requests)
     return Case(
-        seed,
-        system.burstiness,
-        system.input_variation,
-        system.output_variation,
-        system.utilization,
-        system.output_len,
-        float(system.engine.places),
-        float(system.engine.delay_steps),
+        system,
         said["requests_in_flight"],
         said["waiting_probability"],
         said["rate"] * system.engine.prefill,
-        system.engine.seq_len / system.engine.pass_tokens,
         {name: said[name] / played[name] - 1 for name in TIMES},
     )
 
@@ -165,25 +148,25 @@ def case(seed: int, requests: int = REQUESTS) -> Case:
 Part = tuple[str, Callable[[Case], bool]]
 PARTS: tuple[Part, ...] = (
     ("all", lambda c: True),
-    ("evenly spaced", lambda c: c.burstiness == 0),
-    ("burstiness 0.5", lambda c: c.burstiness == 0.5),
-    ("Poisson", lambda c: c.burstiness == 1),
-    ("burstiness 2", lambda c: c.burstiness == 2),
-    ("burstiness 4", lambda c: c.burstiness == 4),
-    ("utilization below 0.3", lambda c: c.utilization < 0.3),
-    ("0.3 to 0.6", lambda c: 0.3 <= c.utilization < 0.6),
-    ("0.6 to 0.8", lambda c: 0.6 <= c.utilization < 0.8),
-    ("0.8 to 0.9", lambda c: c.utilization >= 0.8),
+    ("evenly spaced", lambda c: c.system.burstiness == 0),
+    ("burstiness 0.5", lambda c: c.system.burstiness == 0.5),
+    ("Poisson", lambda c: c.system.burstiness == 1),
+    ("burstiness 2", lambda c: c.system.burstiness == 2),
+    ("burstiness 4", lambda c: c.system.burstiness == 4),
+    ("utilization below 0.3", lambda c: c.system.utilization < 0.3),
+    ("0.3 to 0.6", lambda c: 0.3 <= c.system.utilization < 0.6),
+    ("0.6 to 0.8", lambda c: 0.6 <= c.system.utilization < 0.8),
+    ("0.8 to 0.9", lambda c: c.system.utilization >= 0.8),
     ("less than one in flight", lambda c: c.requests_in_flight < 1),
     ("1 to 5", lambda c: 1 <= c.requests_in_flight < 5),
     ("5 to 20", lambda c: 5 <= c.requests_in_flight < 20),
     ("20 or more", lambda c: c.requests_in_flight >= 20),
-    ("8 places", lambda c: c.places == 8),
+    ("8 places", lambda c: c.system.engine.places == 8),
     ("2 % or more wait for a place", lambda c: c.waiting_probability >= 0.02),
     ("prompts take half of the time", lambda c: c.prompt_load >= 0.5),
-    ("prompts longer than a pass", lambda c: c.pass_share > 1),
-    ("answers of fewer than 10 tokens", lambda c: c.output_len < 10),
-    ("one length", lambda c: c.input_variation == c.output_variation == 0),
+    ("prompts longer than a pass", lambda c: c.system.engine.seq_len > c.system.engine.pass_tokens),
+    ("answers of fewer than 10 tokens", lambda c: c.system.output_len < 10),
+    ("one length", lambda c: c.system.input_variation == c.system.output_variation == 0),
 )
 """Where systems differ, for a table of errors."""
 
@@ -217,10 +200,7 @@ def main() -> int:
     given = parser.parse_args()
     cases = [case(seed) for seed in range(given.systems)]
     table = list(rows(cases))
-    with given.output.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+    write_table(given.output, table)
     for row in table:
         print(
             row["part"],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import csv
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from mlsysim.validation import rows as tidy
 from mlsysim.validation.report import Comparison
 from mlsysim.validation.rows import Skip
 
-__all__ = ["Row", "Skip", "count_of", "read_rows", "rows_of", "usable"]
+__all__ = ["Row", "Skip", "count_of", "read_rows", "rows_of", "usable", "write_table"]
 
 MAX_COUNT = 10**15
 T = TypeVar("T")
@@ -100,6 +101,14 @@ def usable(rows: Iterable[Row], read: Callable[[Row], T]) -> Iterator[tuple[Row,
         except (Skip, MLSysError):
             continue
         yield row, value
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a CSV file with the columns of the first row."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def read_rows(path: str | Path) -> list[Row]:

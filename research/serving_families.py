@@ -8,7 +8,6 @@ the first token. Constants belong to a device and an engine, and none of them be
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -19,12 +18,12 @@ import numpy as np
 from mlsysim.core.types import ServingCalibration
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from research.fits.serving import CONSTANTS, DATA, FITTED, PARENTS, Runs, fit, in_si, load
+from research.rows import write_table
 
 TARGET = DATA / "serving_families.csv"
 QUANTITIES = {"itl": "TPOT", "ttft": "TTFT"}
 FEWEST = 8
 """Rows of the other models from which constants are fitted."""
-_COLUMNS = ("engine", "model", "quantity", "split", "measured_s", "predicted_s")
 
 
 def _fitted(name: str) -> dict[str, float]:
@@ -96,10 +95,7 @@ def main() -> None:
             if sizes:
                 print(f"{name:24s} {model:24s} n={len(sizes):4d}  {100 * np.mean(sizes):5.1f}%")
                 sys.stdout.flush()
-    with TARGET.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
+    write_table(TARGET, found)
     sizes = [
         abs(float(r["predicted_s"]) / float(r["measured_s"]) - 1)
         for r in found

@@ -13,7 +13,6 @@ does not write anything.
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import math
 import random
@@ -39,7 +38,7 @@ from research.families import FAMILIES, family_of
 from research.fits.training import DATA, SWITCHED, free, load, solve
 from research.readers import training
 from research.readers.aliases import find_accelerator
-from research.rows import Row, read_rows, usable
+from research.rows import Row, read_rows, usable, write_table
 
 FEWEST, DRAWN = 8, 3
 TARGET = DATA / "three_runs.csv"
@@ -178,14 +177,13 @@ def main() -> None:
         )
     if options.registry:
         return
-    with TARGET.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(vars(scores[0]))
-        for found in scores:
-            writer.writerow(
-                f"{value:.1f}" if isinstance(value, float) else value
-                for value in vars(found).values()
-            )
+    write_table(
+        TARGET,
+        [
+            {name: f"{v:.1f}" if isinstance(v, float) else v for name, v in vars(found).items()}
+            for found in scores
+        ],
+    )
 
 
 if __name__ == "__main__":

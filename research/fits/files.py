@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsysim.registry.tables import read_toml
+from research.rows import write_table
 
 DATA = Path(__file__).parents[2] / "mlsysim/registry/data"
 WIDTH = 100
@@ -31,10 +32,7 @@ def write_cells(file: str, cells: Mapping[tuple[str, ...], Mapping[str, float]])
     for row in rows:
         numbers = cells.get((row["engine"], row["core"], row["precision"]), {})
         row.update({title: f"{value:.6g}" for title, value in numbers.items()})
-    with path.open("w", encoding="utf-8", newline="") as lines:
-        writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_table(path, rows)
 
 
 def hierarchical(

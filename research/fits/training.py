@@ -14,7 +14,6 @@ not been measured.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -43,7 +42,7 @@ from research.families import FAMILIES, family_of
 from research.fits.files import hierarchical, write_rows
 from research.fits.stacks import MeasuredRuns, Stack
 from research.readers import memory, training
-from research.rows import Row, read_rows, usable
+from research.rows import Row, read_rows, usable, write_table
 
 Floats = NDArray[np.float64]
 FOLDS = 5
@@ -375,13 +374,17 @@ def constant_utilization(others: Runs, held: Runs) -> Floats:
 
 def write(path: Path, found: dict[str, Unseen]) -> None:
     """Write what each family's runs took, and what was predicted without them."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["family", "id", "split", "measured_s", "predicted_s", "constant_mfu_s"])
-        for family, one in found.items():
-            columns = (one.runs.name, one.runs.split, one.runs.time, one.predicted, one.constant)
-            for name, split, *times in zip(*columns, strict=True):
-                writer.writerow([family, name, split, *(f"{time:.4g}" for time in times)])
+    rows = []
+    for family, one in found.items():
+        times = {
+            "measured_s": one.runs.time,
+            "predicted_s": one.predicted,
+            "constant_mfu_s": one.constant,
+        }
+        for place, (name, split) in enumerate(zip(one.runs.name, one.runs.split, strict=True)):
+            row = {"family": family, "id": name, "split": split}
+            rows.append(row | {title: f"{time[place]:.4g}" for title, time in times.items()})
+    write_table(path, rows)
 
 
 def within(runs: Runs) -> dict[tuple[str, str], Floats]:

@@ -14,6 +14,7 @@ from research.readers.aliases import (
     accelerator_named,
     find_accelerator,
     find_model,
+    model_named,
     usual_server,
 )
 from research.rows import Row, Skip
@@ -132,15 +133,28 @@ def test_grace_blackwell_is_not_taken_for_a_b200():
         ("deepseek-ai/DeepSeek-R1", "DeepSeek_V3"),
         ("google/gemma-3-12b-it", "Gemma3_12B"),
         ("unsloth/Qwen3.6-27B", "Qwen3_5_27B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama3_8B"),
+        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Llama3_8B"),
+        ("nvidia/DeepSeek-V3.1-NVFP4", "DeepSeek_V3"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "Qwen3_235B_A22B"),
+        ("Qwen_Qwen3-30B-A3B-Thinking-2507-Q4_K_M.gguf", "Qwen3_30B_A3B"),
+        ("gpt-oss-20b-MXFP4.gguf", "GPT_OSS_20B"),
+        ("mistralai/Mixtral-8x22B-Instruct-v0.1", "Mixtral_8x22B"),
+        ("huggyllama/llama-7b", "Llama1_7B"),
     ],
 )
 def test_a_model_goes_by_its_repository_and_by_its_base(label, key):
     assert find_model(label) is Models[key]
 
 
-@pytest.mark.parametrize("label", ["Qwen/Qwen3-31B", "", "Instruct", "gemma4-2b", "/", "-it"])
+@pytest.mark.parametrize(
+    "label",
+    ["Qwen/Qwen3-31B", "", "gemma4-2b", "/", "-it", "Qwen3-32B-Pruned", "org/Llama-3", "-Instruct"],
+)
 def test_part_of_a_name_finds_no_model(label):
     assert find_model(label) is None
+    with pytest.raises(Skip, match="no shape given, and none in the registry"):
+        model_named(Row({"model": label}))
 
 
 @pytest.mark.parametrize("key", Models.names())

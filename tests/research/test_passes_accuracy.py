@@ -65,12 +65,6 @@ def test_a_third_of_every_fitted_group_is_kept_for_checking():
         assert kept == 1 if group.endswith("t4") else 0.3 <= kept <= 0.34
 
 
-def test_every_row_has_a_source():
-    for row in ROWS.values():
-        assert row.text("source")
-        assert row.text("url").startswith("https://")
-
-
 def test_the_registry_holds_what_the_fit_prints():
     pytest.importorskip("scipy")
     from research.fits.passes import FITS, band, fit_constants, load, printed

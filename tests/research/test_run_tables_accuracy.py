@@ -22,7 +22,6 @@ from mlsysim import (
 from mlsysim.core.types import Formats
 from mlsysim.validation.report import Report
 from research.readers import energy_runs, serving_runs
-from research.readers.aliases import model_named
 from research.readers.formats import formats_of
 from research.readers.recipes import recipe_of
 from research.rows import Row, Skip, read_rows
@@ -389,24 +388,6 @@ def test_a_device_that_waits_for_its_host_idles():
     assert share(1.2) == pytest.approx(0.3 + 1.2 * 0.4)
 
 
-@pytest.mark.parametrize(
-    ("label", "model"),
-    [
-        ("meta-llama/Llama-3.1-8B-Instruct", "Llama3_8B"),
-        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Llama3_8B"),
-        ("nvidia/DeepSeek-V3.1-NVFP4", "DeepSeek_V3"),
-        ("deepseek-ai/DeepSeek-R1", "DeepSeek_V3"),
-        ("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "Qwen3_235B_A22B"),
-        ("Qwen_Qwen3-30B-A3B-Thinking-2507-Q4_K_M.gguf", "Qwen3_30B_A3B"),
-        ("gpt-oss-20b-MXFP4.gguf", "GPT_OSS_20B"),
-        ("mistralai/Mixtral-8x22B-Instruct-v0.1", "Mixtral_8x22B"),
-        ("huggyllama/llama-7b", "Llama1_7B"),
-    ],
-)
-def test_models_go_by_the_names_of_their_checkpoints(label, model):
-    assert model_named(Row({"model": label})) is Models[model]
-
-
 # Runs whose drafts, or ranks of attention, the table does not state: their predictions assume them.
 @pytest.mark.parametrize(
     ("group", "least", "bound"),
@@ -474,12 +455,6 @@ def test_ranks_that_are_not_stated_follow_from_the_batch(batch, size, ranks):
     given = serving_runs.arguments(row)
     assert (given["tp_size"], given.get("attention_dp", 1)) == (size, ranks)
     assert "ranks of attention" in serving_runs.compare(row)[0].note
-
-
-@pytest.mark.parametrize("label", ["Qwen3-32B-Pruned", "org/Llama-3", "Qwen3-320B", "-Instruct"])
-def test_another_name_is_another_model(label):
-    with pytest.raises(Skip, match="no shape given, and none in the registry"):
-        model_named(Row({"model": label}))
 
 
 @pytest.mark.parametrize(

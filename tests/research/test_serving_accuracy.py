@@ -69,13 +69,6 @@ def test_the_band_holds_about_four_of_five_runs(check):
     assert 70 <= check.pooled.band_coverage <= 95
 
 
-def test_every_row_has_a_source():
-    for row in read_rows(DATA):
-        assert row.text("source")
-        assert row.text("url").startswith("https://")
-        assert row.text("split") in ("calibrate", "check")
-
-
 def test_the_registry_holds_what_the_fit_prints():
     """The constants of one engine, fitted again, are those in the registry."""
     pytest.importorskip("scipy")

@@ -50,14 +50,6 @@ def test_stated_operations_include_the_layers_for_more_tokens_that_a_row_states(
     assert counted["1"] >= 10
 
 
-def test_every_row_has_its_source_and_its_split(rows):
-    assert len({row.name for row in rows}) == len(rows)
-    for row in rows:
-        assert row.text("source"), row.name
-        assert row.text("url").startswith("https://"), row.name
-        assert row.text("split") in ("calibrate", "check"), row.name
-
-
 def test_a_third_of_the_second_collection_is_kept_from_fits(rows):
     split = Counter(row.text("split") for row in rows if row.group.startswith("mlperf"))
     assert split["check"] / split.total() == pytest.approx(1 / 3, abs=0.03)

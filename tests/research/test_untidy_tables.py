@@ -1,7 +1,6 @@
 """Tables as people have them: marks, gaps, other columns. A row is predicted, or says why not."""
 
 import csv
-import io
 import json
 import math
 import random
@@ -85,15 +84,8 @@ def test_rows_of_another_kind_say_why_they_are_skipped(kind, other):
         assert found["pooled"]["n"] + len(found["skipped"]) == len(table(kind))
 
 
-def table_of(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 RUN = {"global_batch": "64", "n_gpus": "8", "tp": "8", "seq_len": "8192", "step_time_s": "9.1"}
 RUN |= {"model": "Llama3_8B", "hardware": "H100", "flash_attention": "1"}
-HEAD, CELLS = ",".join(RUN), ",".join(RUN.values())
-
-
 ABSURD = ("1e300", "1e-308", "1e30", "9" * 5000)
 LONG = {"note": "EP " + "9" * 5000, "id": "x_cp" + "9" * 5000, "op": f"gemm {'9' * 400}x1x1"}
 LONG |= {"model": "1.2.3B"}
@@ -166,11 +158,6 @@ def test_other_devices_need_their_links(hardware):
     assert run.low < 0.75 * run.predicted < 1.4 * run.predicted < run.high
 
 
-def test_a_number_format_that_nothing_is_predicted_in_is_named():
-    row = table("training")[0] | {"precision": "posit16"}
-    assert "'posit16'" in validate([row]).skipped[0][1]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_column_that_is_read_is_documented(kind):
     page = Path("research/README.md").read_text(encoding="utf-8")
@@ -181,6 +168,17 @@ def test_every_column_that_is_read_is_documented(kind):
     if "shape_of(" in code:
         read |= {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab"}
     assert not {name for name in read - {"group", "split"} if f"`{name}`" not in section}
+
+
+@pytest.mark.parametrize("name", [*KINDS, "serving_2", "serving_decode", "energy_2"])
+def test_every_row_has_a_name_a_source_and_a_split(name):
+    text = Path(f"research/measurements/{name}.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert {row["split"] for row in rows} == {"calibrate", "check"}
+    assert all(row["source"] for row in rows)
+    if name not in ("serving_2", "energy_2", "tiny"):  # collections, which their source names
+        assert all(row["url"].startswith("https://") for row in rows)
 
 
 WORD = "x" * 5000
