@@ -160,17 +160,16 @@ def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFli
     prefill = engine.mean_prompt_time(prompts, saving)
     another = _another_prompt(engine, prompts, saving)
     prefill, another = _without_decode(engine, requests, prefill, another)
-    # One prompt more delays the others by no more than in a queue in front of a full engine.
+    # Requests delay the others by no more than in a queue in front of a full engine.
+    utilization = arrivals / turnover.capacity
+    reading = minimum(arrivals * another, utilization)
     another = minimum(another, 1 / turnover.capacity)
-    # Each request in flight lengthens a stay by the same time on average.
-    pair = minimum(2, engine.places)
-    others = maximum(balance, pair)
-    alone, among = (
-        interpolated(engine.sizes, turnover.stays, at) for at in (engine.sizes[0], others)
-    )
-    rise = (among - alone) / maximum(others - 1, _SMALL)
-    load = when(requests.output_len > 1, arrivals * maximum(rise, zero_like(rise)))
-    load = minimum(load, arrivals / turnover.capacity)
+    # Each sequence in flight lengthens a step by the same time on average.
+    others = maximum(balance, minimum(2, engine.places))
+    growth = interpolated(engine.sizes, turnover.steps, others) - turnover.steps[0]
+    growth = maximum(growth, zero_like(growth)) / maximum(others - 1, _SMALL)
+    decoding = arrivals * requests.decodes(engine) * growth
+    load = minimum(decoding, utilization - reading) / (1 - reading)
     running = f.mean_in_flight(balance, peakedness, load)
     return _InFlight(
         prefill=prefill,
