@@ -1,4 +1,4 @@
-"""The check of wording finds what it lists, and every page passes it."""
+"""The check of wording finds what it lists; `dev.py check` runs it on every page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def test_a_line(line: str, hits: int, tmp_path: Path) -> None:
     assert {hit.line for hit in found} <= {2}
 
 
-def test_every_page_passes() -> None:
-    paths = list(wording.pages())
-    assert {"README.md", "hello_world.qmd", "wording.py"} - {path.name for path in paths} == {
-        "wording.py"
-    }
-    assert not [hit for path in paths for hit in wording.hits(path)]
+def test_the_list_of_words_is_not_checked_itself() -> None:
+    checked = {path.name for path in wording.pages()}
+    assert {"README.md", "hello_world.qmd"} <= checked
+    assert "wording.py" not in checked

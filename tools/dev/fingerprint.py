@@ -76,12 +76,8 @@ class Stamp:
         self.path = STAMPS / name
 
     def read(self) -> str:
-        """Return the recorded fingerprint; empty if there is none."""
+        """Return the fingerprint of the last success; empty if there is none."""
         return self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
-
-    def matches(self, value: str) -> bool:
-        """Return whether the step last succeeded with exactly this input."""
-        return self.read() == value
 
     def write(self, value: str) -> None:
         """Record success."""

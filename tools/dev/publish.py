@@ -171,7 +171,7 @@ def generated(
 ) -> None:
     """Run a module of the tools, unless its outputs exist and its inputs have not changed."""
     stamp, current = Stamp(module), fingerprint(inputs)
-    if all(path.exists() for path in outputs) and stamp.matches(current):
+    if all(path.exists() for path in outputs) and stamp.read() == current:
         return
     stamp.forget()
     with step(title):
@@ -212,7 +212,7 @@ def build_wheels() -> None:
     readme = [ROOT / name for name in ("README.md", "LICENSE", "LICENSE-docs")]
     stamp, current = Stamp("wheel"), fingerprint([PACKAGE, COURSE, PYPROJECT, *readme])
     names = wheel_names()
-    if all((DIST / name).is_file() for name in names) and stamp.matches(current):
+    if all((DIST / name).is_file() for name in names) and stamp.read() == current:
         return
     stamp.forget()
     with step(f"building {' and '.join(names)}"), tempfile.TemporaryDirectory() as folder:
