@@ -160,9 +160,10 @@ class OpenLoopSolver(Solver[OpenLoopInputs, OpenLoopResult]):
     steady-state number of sequences in flight. Percentiles come from pass times as well: with the
     same percentile of the numbers of sequences and prompts, and of the lengths of prompts. Times
     therefore grow with the load and fall if hardware gets faster, except for a few, mostly times
-    per token of long prompts with short answers. Of 2,160 times of 180 random engines, 67 fell
-    anywhere by more than 0.1% while the load grew, and none by more than 7%. Of 324,000 times at
-    one load, 132 rose by more than 0.1% with twice the bandwidth or arithmetic, and one by 18%.
+    per token of long prompts with short answers. Of 2,160 times of 180 random engines, 76 fell
+    anywhere by more than 0.1% while the load grew, one of them by 28% and the others by less than
+    8%. Of 324,000 times at one load, 144 rose by more than 0.1% with twice the bandwidth or
+    arithmetic, the worst by 23%.
 
     The mean pass over a long run stands in for the passes that a request meets, except that its
     first decode steps also meet the prompts that queued behind its own. With long prompts and short
