@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FAMILIES", "family_of"]
-
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "Selene A100": ("megatron21_table1", "megatron21_table2_ptdp", "korthikanti_table5"),
     "vTrain multi-node A100": ("vtrain_multi",),

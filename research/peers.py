@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["peers"]
-
 
 def peers(folder: Path) -> dict[str, Callable[[], Any]]:
     """Return, for each peer found, a function that evaluates one training configuration."""

@@ -20,8 +20,6 @@ from research.readers.aliases import accelerator_named, model_named
 from research.readers.training import measured, precision_of
 from research.rows import Row, Skip, rows_of, usable
 
-__all__ = ["best_runs", "written"]
-
 _SOURCE = MEASUREMENTS / "training.csv"
 _AVERAGE = re.compile(r"= ([0-9.]+) tokens/s/GPU")
 _KNOWN = {row.name for row in Models if isinstance(row, TransformerModel)}

@@ -24,8 +24,6 @@ from mlsysim.validation.rows import rows_of_split
 from mlsysim.validation.validate import Compared, admitted_calibration, report_on
 from research.rows import Row, rows_of
 
-__all__ = ["KINDS", "validate"]
-
 # A column that only this kind of table has.
 KINDS = {
     "tiny": "energy_uJ",

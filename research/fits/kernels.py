@@ -27,8 +27,6 @@ from research.readers.kernels import (
 )
 from research.rows import Row, read_rows, usable
 
-__all__ = ["link_fits", "product_fits"]
-
 Floats = NDArray[np.float64]
 DATA = MEASUREMENTS / "kernels.csv"
 # Where a fit starts; times in seconds.

@@ -23,7 +23,8 @@ from mlsysim.solvers import ServingSolver
 from research import MEASUREMENTS
 from research.fits.files import write_rows
 from research.readers import energy_runs, tiny
-from research.readers.energy import Drawn, drawn, predicted
+from research.readers.energy import drawn, predicted
+from research.readers.energy_runs import Drawn
 from research.rows import Row, read_rows, usable
 
 DATA = MEASUREMENTS

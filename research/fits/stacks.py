@@ -14,8 +14,6 @@ from mlsysim.core.fields import Record
 from mlsysim.core.forms import contents, mapped, structure
 from mlsysim.core.inputs import Inputs
 
-__all__ = ["MeasuredRuns", "Stack"]
-
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 Floats = NDArray[np.float64]
 

@@ -17,18 +17,6 @@ from mlsysim.core.types import Accelerator, Node, Source, TransformerModel, Work
 from mlsysim.registry import Hardware, Models, Systems
 from research.rows import Row, Skip
 
-__all__ = [
-    "DEVICES",
-    "accelerator_named",
-    "find_accelerator",
-    "find_model",
-    "model_named",
-    "server_of",
-    "shape_of",
-    "spellings",
-    "usual_server",
-]
-
 DEVICES: Mapping[str, tuple[str, ...]] = {
     "V100": ("V100-SXM2", "V100-SXM2-32GB", "Tesla V100-SXM2-32GB"),
     "T4": ("Tesla T4",),

@@ -24,8 +24,6 @@ from research.readers.aliases import accelerator_named, server_of, shape_of
 from research.readers.energy_runs import Drawn
 from research.rows import Row, Skip
 
-__all__ = ["Drawn", "compare", "drawn", "predicted"]
-
 
 def _engine(row: Row, device: Accelerator) -> ServingCalibration:
     """Return the constants of the release of vLLM that the row names."""

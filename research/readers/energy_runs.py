@@ -19,8 +19,6 @@ from research.readers.formats import formats_of
 from research.readers.recipes import energy_recipe_of
 from research.rows import Row, Skip
 
-__all__ = ["Drawn", "arguments", "compare", "scaled"]
-
 _ENGINE = ("vllm", "0.11.1")
 """Engine of the ML.ENERGY Benchmark v3.0, and its release, as in our other table."""
 _MEAN_LENGTH = 0.9

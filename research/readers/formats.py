@@ -18,8 +18,6 @@ from mlsysim.core.types import (
 from research.readers.sizes import ESTIMATE
 from research.rows import Skip
 
-__all__ = ["as_stored", "formats_of"]
-
 _STORED = (
     # Of mixtures that the table of llama.cpp does not have, the next wider one counts.
     (r"(q8_0|q8_k_xl)", "q8_0"),

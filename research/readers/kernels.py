@@ -17,8 +17,6 @@ from mlsysim.validation.report import Comparison
 from research.readers.aliases import accelerator_named
 from research.rows import Row, Skip, count_of
 
-__all__ = ["Collective", "Product", "collective_of", "collective_time", "compare", "product_of"]
-
 _LARGE = 1e12
 """Bytes of a message if a measurement states none: large enough for the full bandwidth."""
 

@@ -17,8 +17,6 @@ from mlsysim.validation.report import Comparison
 from research.readers.aliases import accelerator_named, server_of
 from research.rows import Row, Skip, count_of
 
-__all__ = ["arguments", "compare", "measured", "predict"]
-
 _RUN = Source(title="A published run")
 GIB = 2.0**30
 

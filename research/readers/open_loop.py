@@ -15,8 +15,6 @@ from mlsysim.solvers import OpenLoopSolver
 from mlsysim.validation.report import Comparison, comparison
 from research.rows import Row, Skip
 
-__all__ = ["arguments", "compare_open_loop"]
-
 _BLOCK = 16
 """Tokens per block of vLLM's cache. The last block of a prompt is recomputed: half on average."""
 _USERS = re.compile(r"system prompt \d+ shared by (\d+) users, (\d+) of them")

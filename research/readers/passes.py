@@ -12,8 +12,6 @@ from mlsysim.validation.report import Comparison, comparison
 from research.readers.aliases import accelerator_named, shape_of
 from research.rows import Row, Skip
 
-__all__ = ["arguments", "compare", "measured"]
-
 _NETWORKS = {model.name: model for model in Models if isinstance(model, FixedShapeModel)}
 
 

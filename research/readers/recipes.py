@@ -20,8 +20,6 @@ from mlsysim.core.types import ServingCalibration
 from mlsysim.core.units import Q_
 from research.rows import Row
 
-__all__ = ["Drafts", "Recipe", "drafts_of", "energy_recipe_of", "recipe_of"]
-
 _SOURCE = "aiconfigurator"
 """Collection whose runs are those of InferenceX."""
 _FIRST_NARROW = {

@@ -15,8 +15,6 @@ from research.readers import serving_runs
 from research.readers.aliases import accelerator_named, model_named, shape_of, usual_server
 from research.rows import Row, Skip
 
-__all__ = ["arguments", "compare", "field_of", "measured"]
-
 # The result's field for a quantity, by the first key that matches its beginning.
 _FIELDS = {
     "measured TTFT": "ttft",

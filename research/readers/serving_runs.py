@@ -23,18 +23,6 @@ from research.readers.recipes import drafts_of, recipe_of
 from research.readers.sizes import model_or_estimate
 from research.rows import Row, Skip, rows_of, usable
 
-__all__ = [
-    "Figure",
-    "arguments",
-    "assumption",
-    "compare",
-    "figures",
-    "refuse_what_does_not_fit",
-    "refuse_what_is_not_modeled",
-    "tidy",
-    "tidy_runs",
-]
-
 _REQUESTS = 10
 """Assumed requests per client in a closed loop, as in serving.csv."""
 _POOL_REQUESTS = 2

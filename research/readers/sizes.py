@@ -29,8 +29,6 @@ from mlsysim.registry import Models
 from research.readers.aliases import find_model, model_named, spellings
 from research.rows import Row, Skip
 
-__all__ = ["ESTIMATE", "model_or_estimate", "of_size", "stated_size", "variant_of"]
-
 _Shape = TypeVar("_Shape", bound=TransformerModel)
 
 _TEMPLATES = (

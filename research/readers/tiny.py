@@ -17,8 +17,6 @@ from mlsysim.validation.report import Comparison, comparison
 from research.readers.energy_runs import scaled
 from research.rows import Row, Skip
 
-__all__ = ["arguments", "compare", "engine_of"]
-
 _NETWORKS: Mapping[str, FixedShapeModel] = {
     "ad": Models.AnomalyDetector,
     "ic": Models.ResNet8,

@@ -35,8 +35,6 @@ from research.families import family_of
 from research.readers.aliases import accelerator_named, model_named, shape_of, usual_server
 from research.rows import Row, Skip, count_of
 
-__all__ = ["arguments", "compare", "measured", "shards_of", "software_of", "tidy"]
-
 _RUN = Source(title="A measured run")
 _MEASURED = "step_latency_total"
 _MOST_PER_NODE = 100_000
