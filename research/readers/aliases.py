@@ -181,44 +181,11 @@ _REMARKS = re.compile(
 )
 """Suffixes of a checkpoint's name that do not affect its shape."""
 
+# The registry has the servers of vendors before those of clouds: the first one is the usual one.
+_NODES: tuple[Any, ...] = tuple(Systems.Nodes)
 _SERVERS: Mapping[str, Node] = {
+    **{node.accelerator.name: node for node in reversed(_NODES)},
     Hardware.B200_Limited.name: replace(Systems.DGX_B200, accelerator=Hardware.B200_Limited),
-    **{
-        node.accelerator.name: node
-        for node in (
-            Systems.DGX2_V100,
-            Systems.DGX_A100_40GB,
-            Systems.DGX_A100,
-            Systems.DGX_H100,
-            Systems.HGX_H200,
-            Systems.DGX_B200,
-            Systems.DGX_B300,
-            Systems.GB200_NVL72,
-            Systems.GB300_NVL72,
-            Systems.Grand_Teton,
-            Systems.H100_PCIe_Server,
-            Systems.H200_NVL_Server,
-            Systems.HGX_H20,
-            Systems.HGX_H800,
-            Systems.MI250_Server,
-            Systems.MI300X_Platform,
-            Systems.MI325X_Platform,
-            Systems.MI350X_Platform,
-            Systems.MI355X_Platform,
-            Systems.Helios,
-            Systems.VR_NVL72,
-            Systems.L40S_Server,
-            Systems.RTX_PRO_6000_Server,
-            Systems.Max_1550_Server,
-            Systems.Gaudi2_Server,
-            Systems.Gaudi3_Server,
-            Systems.Trn2,
-            Systems.TPUv5e_Pod,
-            Systems.TPUv5p_Pod,
-            Systems.TPUv6e_Pod,
-            Systems.TPUv7x_Pod,
-        )
-    },
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import shown
@@ -209,7 +209,7 @@ def _predict(row: Row) -> float:
         return time * 1e3
     message = collective_of(row)
     if message.operation.startswith("pairwise copy"):
-        message = Collective(**{**vars(message), "operation": "point_to_point"})
+        message = replace(message, operation="point_to_point")
     time = float(collective_time(message, constants_of(LinkCalibrations[message.link])))
     if quantity == "latency":
         return time * 1e3

@@ -89,6 +89,20 @@ def test_the_usual_server_holds_the_device(key):
 
 
 @pytest.mark.parametrize(
+    ("device", "server"),
+    [
+        (Hardware.H100, Systems.DGX_H100),
+        (Hardware.A100_40GB, Systems.DGX_A100_40GB),
+        (Hardware.H200, Systems.HGX_H200),
+        (Hardware.B200, Systems.DGX_B200),
+        (Hardware.B300, Systems.DGX_B300),
+    ],
+)
+def test_the_usual_server_is_not_that_of_a_cloud(device, server):
+    assert usual_server(device) is server
+
+
+@pytest.mark.parametrize(
     ("reader", "row"),
     [
         (passes.arguments, {}),
