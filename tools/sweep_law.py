@@ -22,8 +22,6 @@ from mlsysim.solvers.arguments import Number
 from mlsysim.solvers.base import Solver
 from tools.sweep_questions import Question, question, values_of
 
-__all__ = ["Tally", "check", "try_sweeps"]
-
 _TOLERANCE = 1e-12
 _SKIPPED = frozenset(
     (

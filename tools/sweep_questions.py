@@ -65,8 +65,6 @@ from mlsysim.solvers.arguments import (
 )
 from mlsysim.solvers.base import Solver
 
-__all__ = ["ONE", "SOLVERS", "Question", "candidates", "question", "values_of"]
-
 Choose = Callable[[Sequence[Any]], Any]
 SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
     DistributedSolver,

@@ -20,18 +20,6 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.units import has_dimension, read_amount, real_number, strip
 
-__all__ = [
-    "AmountAsked",
-    "Asked",
-    "ChoiceAsked",
-    "CountAsked",
-    "Exercise",
-    "Parts",
-    "Verdict",
-    "exercise",
-    "si",
-]
-
 # Ratios of a wrong answer to the right one with a specific hint.
 _PLAIN_SLIPS = (
     (100.0, "Your answer is off by a factor of a hundred. Is it a share or a percentage?"),

@@ -15,8 +15,6 @@ from mlsysim.core.units import dress, has_dimension
 from mlsysim_course.answers import AmountAsked, Asked
 from mlsysim_course.problems import Task, problem_set
 
-__all__ = ["assign", "notebook"]
-
 
 @expects(students=(str, Sequence), folder=(str, Path))
 def assign(

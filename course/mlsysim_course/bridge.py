@@ -23,8 +23,6 @@ from typing import Any, NoReturn
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
 from mlsysim_course.labs.catalog import explorer, find
 
-__all__ = ["also_import_from", "ask", "run"]
-
 _FILE = "<this block>"
 # What the blocks of each page have defined so far.
 _pages: dict[str, dict[str, Any]] = {}

@@ -10,8 +10,6 @@ from mlsysim.cli.formats import formatted, show
 from mlsysim_course.assign import assign as problem_sets
 from mlsysim_course.grading import grade as graded
 
-__all__ = ["assign", "grade"]
-
 
 @click.command()
 @click.argument("students", nargs=-1, required=True, metavar="STUDENT...")

@@ -13,8 +13,6 @@ from typing import Any
 
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 
-__all__ = ["Choice", "Controls", "Estimate", "Paste", "Selector", "Setting", "Slider", "true_claim"]
-
 
 @dataclass(frozen=True)
 class Control:

@@ -22,8 +22,6 @@ from mlsysim_course.labs.catalog import lab_of
 from mlsysim_course.labs.lab import Lab, read_ledger
 from mlsysim_course.problems import Task, problem_set
 
-__all__ = ["COLUMNS", "STATUSES", "grade"]
-
 MAX_BYTES = 16 * 1024**2
 """Limit on a file; the figures in a notebook may take megabytes."""
 MAX_CODE = 128 * 1024

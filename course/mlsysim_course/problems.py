@@ -20,9 +20,6 @@ from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import ReliabilitySolver, ServingSolver, SustainabilitySolver
 from mlsysim_course.answers import AmountAsked, Exercise, Parts, si
 
-__all__ = ["PROBLEMS", "Problem", "Task", "answer", "draw", "problem_set"]
-
-
 POINTS = 2
 """Points for each problem."""
 

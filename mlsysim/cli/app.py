@@ -36,9 +36,6 @@ from mlsysim.scenario.scorecard import evaluate as evaluate_scenario
 from mlsysim.validation.columns import KINDS
 from mlsysim.validation.forecasts import read_forecasts, score
 
-__all__ = ["main"]
-
-
 SECTIONS = {
     "Look up": ("zoo", "support", "forecast"),
     "Ask a question": ("solve", "explain", "sweep"),

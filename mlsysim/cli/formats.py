@@ -16,8 +16,6 @@ from mlsysim.core.files import UNPRINTABLE, inert, printable
 from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
 
-__all__ = ["MACHINE", "attributes", "flat", "formatted", "print_json", "print_text", "show"]
-
 _FORMATS = ("table", "json", "csv", "md")
 MACHINE = ("json", "csv")
 """Formats for programs, which include all rows unless a limit is given."""

@@ -38,17 +38,6 @@ from mlsysim.solvers.arguments import (
 from mlsysim.solvers.base import Solver
 from mlsysim.solvers.signatures import arguments_of, notes_of
 
-__all__ = [
-    "Asking",
-    "Names",
-    "Parameter",
-    "Signature",
-    "answer_fields",
-    "choices",
-    "key_value",
-    "signature_of",
-]
-
 REQUIRED = inspect.Parameter.empty
 """Default of an argument that has none."""
 

@@ -20,8 +20,6 @@ from mlsysim.planner import contrast as compare
 from mlsysim.planner import diagnose as find_faults
 from mlsysim.solvers import DistributedResult, DistributedSolver
 
-__all__ = ["advise", "contrast", "diagnose"]
-
 _PLAN = signature_of(DistributedSolver)
 _ADVICE = (
     *("goal", "searched", "can_run", "configuration", "best", "plans", "front", "alternatives"),

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from mlsysim.slices import Progress, reporter
 
-__all__ = ["progress_bar"]
-
 _PATIENCE = 0.5
 """Seconds before a bar is drawn."""
 

@@ -25,8 +25,6 @@ from mlsysim.solvers.arguments import Amount
 from mlsysim.traffic import Trace, Traffic, read_trace
 from mlsysim.traffic.trace import UNITS
 
-__all__ = ["capacity", "compare", "serve_plan"]
-
 _LOAD = (
     "arrival_rate",
     "seq_len",

@@ -22,8 +22,6 @@ from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.registry.names import entries
 from mlsysim.scenario.names import find_entry
 
-__all__ = ["CATALOGS", "row_details", "support", "zoo"]
-
 CATALOGS: dict[str, Any] = {
     "hardware": Hardware,
     "models": Models,

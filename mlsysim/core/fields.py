@@ -17,26 +17,6 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.files import printable
 from mlsysim.core.units import Q_, dress, fixed, is_quantity, real_number, strip, told
 
-__all__ = [
-    "Prior",
-    "ReadOnlyMapping",
-    "Record",
-    "constant",
-    "derived",
-    "field_of",
-    "field_unit",
-    "number",
-    "plain_data",
-    "priors",
-    "quantity",
-    "read_only",
-    "record",
-    "require",
-    "si_number",
-    "units_of",
-    "whole_fields",
-]
-
 T = TypeVar("T")
 
 _COUNTABLE = 1e15

@@ -4,8 +4,6 @@ from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.types import Entry, cite
 from mlsysim.core.units import Q_, Quantity
 
-__all__ = ["CONVENTIONS", "TEXTBOOK_EFFICIENCY", "Conventions", "Efficiency"]
-
 
 @record
 class Conventions(Entry):

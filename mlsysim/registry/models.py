@@ -15,8 +15,6 @@ from typing import Any
 from mlsysim.core.types import TransformerModel
 from mlsysim.registry import catalogs
 
-__all__ = ["Models"]
-
 
 class Models(
     catalogs.Language,

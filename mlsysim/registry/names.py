@@ -14,8 +14,6 @@ from mlsysim.registry.catalogs import (
     ServingCalibrations,
 )
 
-__all__ = ["entries", "row_of"]
-
 _CATALOGS: tuple[Any, ...] = (
     Hardware,
     Models,

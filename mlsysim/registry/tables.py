@@ -22,8 +22,6 @@ from mlsysim.core.fields import Record, priors, units_of
 from mlsysim.core.types import Source, cite
 from mlsysim.core.units import Q_, read_amount
 
-__all__ = ["DATA", "Sections", "constants", "read_toml", "record_of", "table"]
-
 Row = TypeVar("Row", bound=Record)
 Content: TypeAlias = Mapping[str, Any]
 """What a file states about a row, by field."""

@@ -11,8 +11,6 @@ from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.scenario.scenario import Limit, Scenario
 from mlsysim.scenario.systems import without_facility
 
-__all__ = ["Scenarios"]
-
 
 class Scenarios(Catalog):
     """Scenarios to start from; create variants with `dataclasses.replace`."""

@@ -29,18 +29,6 @@ from mlsysim.scenario.files import (
     write_yaml,
 )
 
-__all__ = [
-    "MAX_BYTES",
-    "ClusterCalibration",
-    "Conflict",
-    "FittedFactor",
-    "NextRun",
-    "RefusedRow",
-    "UsedRow",
-    "assemble",
-    "load_calibration",
-]
-
 _OPEN = 0.9
 """Share of the prior's spread above which the runs do not identify a constant."""
 _FAR = 2.0

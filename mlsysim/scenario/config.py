@@ -66,8 +66,6 @@ from mlsysim.solvers.arguments import (
 )
 from mlsysim.solvers.signatures import notes_of
 
-__all__ = ["SimulationConfig"]
-
 _KEYS = ("name", "description", "task", "model", "system", "arguments", "limits", "macro")
 _REQUIRED = ("name", "task", "model", "system")
 _SYSTEMS: dict[str, type] = {"hardware": Accelerator, "node": Node, "cluster": Fleet}

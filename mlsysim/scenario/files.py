@@ -32,32 +32,6 @@ from mlsysim.solvers.arguments import Choice
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "MAX_NUMBER",
-    "MAX_VALUES",
-    "NUMBER",
-    "TEXT",
-    "Document",
-    "Fault",
-    "KeyPath",
-    "Schema",
-    "amount_of",
-    "document_of",
-    "field_schema",
-    "kind_of",
-    "public",
-    "read_file",
-    "read_text",
-    "record_schema",
-    "refusal",
-    "scalar_of",
-    "section",
-    "spell",
-    "write_yaml",
-]
-
 KeyPath = tuple[str | int, ...]
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}

@@ -10,8 +10,6 @@ from mlsysim.core.types import Accelerator, Compute, Memory, NetworkFabric, Node
 from mlsysim.registry.names import row_of
 from mlsysim.scenario.files import TEXT, Schema, read_file, record_schema, refusal, section
 
-__all__ = ["load_hardware"]
-
 
 def load_hardware(path: str | Path) -> Accelerator | Node:
     """Read a device or a server from a YAML file.

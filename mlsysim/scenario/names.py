@@ -23,17 +23,6 @@ from mlsysim.registry.names import row_of
 from mlsysim.scenario.systems import node_of, part_of_server, standalone_fleet
 from mlsysim.solvers.arguments import Amount, Argument, Noun, Switch
 
-__all__ = [
-    "FILE",
-    "MODEL_FILE",
-    "PART",
-    "find_entry",
-    "find_fleet",
-    "fleet_text",
-    "named_calibration",
-    "read_argument",
-]
-
 FILE = re.compile(r"\.[yY][aA]?[mM][lL]$")
 """Suffixes of the file of a calibration, a device or a server."""
 PART = re.compile(r"(.+):([1-9][0-9]{0,8})")

@@ -33,18 +33,6 @@ from mlsysim.solvers import (
 from mlsysim.solvers.arguments import Argument
 from mlsysim.solvers.base import Solver
 
-__all__ = [
-    "MACRO_FIGURES",
-    "MACRO_METRICS",
-    "MACRO_SOLVERS",
-    "METRICS",
-    "TASKS",
-    "Limit",
-    "Scenario",
-    "Task",
-    "metrics_of",
-]
-
 
 def _server(system: System) -> System:
     """Return the hardware of one copy of a served model: a device, or the devices of a node."""

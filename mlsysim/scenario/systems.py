@@ -17,16 +17,6 @@ from mlsysim.core.types import (
 from mlsysim.core.units import Q_
 from mlsysim.registry.catalogs import Nodes
 
-__all__ = [
-    "SYSTEMS",
-    "System",
-    "device_of",
-    "node_of",
-    "part_of_server",
-    "standalone_fleet",
-    "without_facility",
-]
-
 System = Accelerator | Node | Fleet
 SYSTEMS = (Accelerator, Node, Fleet)
 

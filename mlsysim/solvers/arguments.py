@@ -21,25 +21,6 @@ from mlsysim.core.inputs import Varying
 from mlsysim.core.types import FILE_FORMATS, PRECISIONS, find_precision
 from mlsysim.core.units import has_dimension, is_quantity, real_number, si_factor, strip, told
 
-__all__ = [
-    "Amount",
-    "Argument",
-    "Choice",
-    "Factor",
-    "Noun",
-    "Number",
-    "Portion",
-    "PrecisionName",
-    "Ratio",
-    "Share",
-    "Stage",
-    "Switch",
-    "Whole",
-    "is_array",
-    "is_axis",
-]
-
-
 _MOST = 10**15
 _SMALLEST, _LARGEST = 1e-30, 1e30
 """Limits on other numbers, in SI base units, so that no product of several overflows."""

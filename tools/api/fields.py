@@ -19,8 +19,6 @@ from mlsysim.core.docstring import read_source
 from mlsysim.solvers.base import Solver
 from tools.api.docstrings import items
 
-__all__ = ["Field", "fields"]
-
 
 class Field(NamedTuple):
     """One name of one owner: an argument of a function, or a field of a record."""

@@ -16,8 +16,6 @@ from typing import Any
 
 from tools.pages.pages import Page, read_page
 
-__all__ = ["HIDDEN", "answer"]
-
 HIDDEN = ("numpy", "matplotlib", "yaml", "jsonschema", "dask")
 PACKAGES = ("mlsysim", "mlsysim_course")
 # Tutorials, and other pages with exercises; site.js looks for the same line.

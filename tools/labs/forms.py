@@ -12,8 +12,6 @@ from mlsysim_course.explorers import declarations
 from mlsysim_course.labs.catalog import LABS, find
 from tools.labs.browser import answer
 
-__all__ = ["write_forms"]
-
 
 def write_forms(root: Path, folder: Path) -> None:
     """Write the forms and the blocks into the folder from which pages load them."""

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["axis", "bars", "cells", "gantt", "line", "lines", "mark", "part", "rule"]
-
 Chart = dict[str, Any]
 
 

@@ -20,18 +20,6 @@ from mlsysim.core.recording import Recorded, watching
 from mlsysim.core.units import Q_, Quantity, is_quantity
 from mlsysim_course.controls import Controls, Setting
 
-__all__ = [
-    "Alert",
-    "Answer",
-    "Explorer",
-    "Reading",
-    "amount",
-    "by_formula",
-    "figure",
-    "options",
-    "read",
-]
-
 
 @dataclass(frozen=True)
 class Reading:

@@ -13,8 +13,6 @@ from mlsysim_course.controls import Selector, Slider
 from mlsysim_course.explorers.charts import axis, bars, line, lines, mark, part
 from mlsysim_course.explorers.declare import Answer, Explorer, amount, figure, options, read
 
-__all__ = ["COMPARED", "ROOFLINE", "TEXTBOOK", "WHICH_GPU", "WIDTHS", "device_control"]
-
 DEVICES = ("A100", "H100", "H200", "B200", "MI300X", "L4", "L40S", "T4", "V100", "TPUv5e")
 NETWORKS = ("ResNet50", "MobileNetV2", "BERT_Base", "GPT2", "Llama3_8B", "Llama3_70B")
 SERVED = ("Llama3_8B", "Qwen3_14B", "Gemma3_27B", "Qwen3_32B", "Llama3_70B", "Mixtral_8x7B")

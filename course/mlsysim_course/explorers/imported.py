@@ -28,8 +28,6 @@ from mlsysim_course.explorers.declare import (
 )
 from mlsysim_course.explorers.devices import COMPARED, TEXTBOOK, WIDTHS
 
-__all__ = ["IMPORT"]
-
 EXAMPLE = {
     "model_type": "qwen2",
     "hidden_size": 3584,

@@ -15,8 +15,6 @@ from mlsysim_course.controls import Selector, Slider
 from mlsysim_course.explorers.charts import axis, gantt
 from mlsysim_course.explorers.declare import Answer, Explorer, Reading, by_formula, figure
 
-__all__ = ["PIPELINE", "schedule_chart"]
-
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZB-H1"}
 KINDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
 _PASSES = 3  # a microbatch takes as long as three forward passes on each stage

@@ -12,8 +12,6 @@ from mlsysim_course.controls import Selector, Slider
 from mlsysim_course.explorers.charts import axis, line, lines, mark, rule
 from mlsysim_course.explorers.declare import Answer, Explorer, amount, figure, read
 
-__all__ = ["CARBON"]
-
 HOURS = 24
 _FLEET = Systems.Clusters.Research_256
 

@@ -16,8 +16,6 @@ from mlsysim_course.explorers.charts import axis, line, lines, mark
 from mlsysim_course.explorers.declare import Answer, Explorer, amount, figure, options, read
 from mlsysim_course.explorers.devices import TEXTBOOK, device_control
 
-__all__ = ["COST", "KV_WALL", "LATENCY"]
-
 CONTEXTS = (512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CACHED = (

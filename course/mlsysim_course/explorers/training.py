@@ -26,8 +26,6 @@ from mlsysim_course.explorers.declare import (
     read,
 )
 
-__all__ = ["ADVICE", "CHECKPOINT", "MEMORY", "RING", "SPLIT", "SPLIT_JOB", "memory_bar"]
-
 LINKS = ("NVLink4", "NVLink5", "InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
 FABRICS = ("InfiniBand_NDR", "InfiniBand_HDR", "RoCE_400G", "Ethernet_100G")
 TRAINED = ("Llama3_2_1B", "Llama3_8B", "Qwen3_14B", "Llama3_70B")

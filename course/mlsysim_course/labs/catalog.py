@@ -12,8 +12,6 @@ from mlsysim_course.explorers.declare import Explorer
 if TYPE_CHECKING:
     from mlsysim_course.labs.lab import Lab
 
-__all__ = ["LABS", "explorer", "find", "lab_of"]
-
 LABS = (
     "roofline",
     "serving_slo",

@@ -27,8 +27,6 @@ from mlsysim_course.explorers.declare import Alert, Answer, Explorer, Reading, b
 from mlsysim_course.labs.lab import Lab
 from mlsysim_course.labs.words import hours, millions, minutes, percent
 
-__all__ = ["LAB"]  # its page and its tests use the rest, too
-
 MODEL = Models.Llama3_405B
 DAYS = 54
 GPUS = (1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)

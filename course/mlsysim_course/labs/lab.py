@@ -18,8 +18,6 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim_course.controls import Choice, Controls, Estimate
 from mlsysim_course.explorers.declare import Answer, Explorer
 
-__all__ = ["Lab", "read_ledger"]
-
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
 SHOWN = 3

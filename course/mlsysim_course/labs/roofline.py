@@ -28,8 +28,6 @@ from mlsysim_course.explorers.declare import Alert, Answer, Explorer, Reading, b
 from mlsysim_course.labs.lab import Lab
 from mlsysim_course.labs.words import count, gigabytes
 
-__all__ = ["LAB"]  # its page and its tests use the rest, too
-
 DEVICES: dict[str, RentalOffer] = {
     "t4": Systems.Offers.Modal_T4,
     "l4": Systems.Offers.Modal_L4,

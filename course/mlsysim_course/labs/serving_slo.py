@@ -31,8 +31,6 @@ from mlsysim_course.explorers.declare import Alert, Answer, Explorer, Reading, b
 from mlsysim_course.labs.lab import Lab
 from mlsysim_course.labs.words import dollars, percent
 
-__all__ = ["LAB"]  # its page and its tests use the rest, too
-
 MODEL = Models.Llama3_8B
 HARDWARE = Hardware.H100
 CALIBRATION = ServingCalibrations.Hopper_vLLM

@@ -8,22 +8,6 @@ from mlsysim.core.units import Quantity, ureg
 from mlsysim.solvers import DistributedResult
 from mlsysim_course.explorers.declare import Reading, read
 
-__all__ = [
-    "band",
-    "count",
-    "dollars",
-    "gigabytes",
-    "hours",
-    "memory_reading",
-    "millions",
-    "milliseconds",
-    "minutes",
-    "percent",
-    "ratio",
-    "seconds",
-    "utilization_reading",
-]
-
 # Results are in base units, so these conversions are free and parse no unit names.
 _S, _B, _ONE = ureg.Unit("s"), ureg.Unit("byte"), ureg.Unit("")
 

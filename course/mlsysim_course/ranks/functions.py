@@ -13,17 +13,6 @@ import numpy as np
 from mlsysim.core.calls import checked_by_numpy
 from mlsysim_course.ranks.group import Array
 
-__all__ = [
-    "attention",
-    "attention_backward",
-    "gelu",
-    "gelu_backward",
-    "layer_norm",
-    "layer_norm_backward",
-    "silu",
-    "silu_backward",
-]
-
 _EPSILON = 1e-5
 # Plain floats, because NumPy's would convert single precision to double.
 _SLOPE, _CUBE = math.sqrt(2 / math.pi), 0.044715

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mlsysim.core.calls import methods_checked_by_numpy
 from mlsysim.core.errors import ConfigError, ParallelismError, shown
 
-__all__ = ["Array", "Call", "Group"]
-
 Array = NDArray[np.floating[Any]]
 """An array of one rank. The data of a group are a list of them, one for each rank."""
 

@@ -20,8 +20,6 @@ from mlsysim_course.ranks.sublayers import (
     feed_forward_widths,
 )
 
-__all__ = ["TransformerLayer", "random_weights"]
-
 
 @methods_checked_by_numpy
 class TransformerLayer:

@@ -14,8 +14,6 @@ import numpy as np
 from mlsysim.core.calls import methods_checked_by_numpy
 from mlsysim_course.ranks.group import Array, Group
 
-__all__ = ["Layout", "Replicated", "SequenceSharded"]
-
 
 @methods_checked_by_numpy
 class Layout:

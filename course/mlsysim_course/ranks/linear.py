@@ -11,8 +11,6 @@ from mlsysim.core.errors import ConfigError, ParallelismError
 from mlsysim_course.ranks.group import Array
 from mlsysim_course.ranks.layouts import Layout
 
-__all__ = ["ColumnParallelLinear", "RowParallelLinear"]
-
 
 @methods_checked_by_numpy
 class ColumnParallelLinear:

@@ -14,8 +14,6 @@ from mlsysim_course.ranks.group import Array
 from mlsysim_course.ranks.layouts import Layout
 from mlsysim_course.ranks.linear import ColumnParallelLinear, RowParallelLinear
 
-__all__ = ["Attention", "FeedForward", "attention_widths", "feed_forward_widths"]
-
 
 def attention_widths(model: TransformerModel) -> list[int]:
     """Return the columns of queries, keys and values."""

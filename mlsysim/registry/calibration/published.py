@@ -11,8 +11,6 @@ from mlsysim.core.fields import Record, number, record
 from mlsysim.core.types import PRECISIONS
 from mlsysim.registry.tables import DATA
 
-__all__ = ["COLUMNS", "PATH", "PublishedRun", "best_published"]
-
 PATH = DATA / "published.csv"
 COLUMNS = (
     "model",

@@ -12,8 +12,6 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.files import named, read_bytes
 
-__all__ = ["MAX_BYTES", "copied", "decoded", "parsed", "read_json"]
-
 MAX_BYTES = 10 * 1024 * 1024
 MAX_DEPTH = 20
 MAX_VALUES = 200_000

@@ -14,8 +14,6 @@ from mlsysim.registry.importer.layers import Part
 from mlsysim.registry.importer.readers import Reader
 from mlsysim.registry.tables import read_toml
 
-__all__ = ["dtype_of", "read_formats"]
-
 _TABLE = read_toml("architectures.toml")["formats"]
 
 

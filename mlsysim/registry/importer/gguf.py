@@ -19,8 +19,6 @@ from mlsysim.registry.importer.model import model_of
 from mlsysim.registry.importer.weights import check_count
 from mlsysim.registry.tables import read_toml
 
-__all__ = ["model_of_gguf"]
-
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_ITEMS = 100_000
 _MOST_TEXTS = 2_000_000

@@ -13,8 +13,6 @@ from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Source, cite
 from mlsysim.registry.tables import DATA, read_toml
 
-__all__ = ["LIBRARY", "NAMES", "REWRITTEN", "Keys", "defaults_of", "kind_without_name"]
-
 _LIBRARY = cite(read_toml("architectures.toml")["source"])
 LIBRARY = _LIBRARY.title
 """Release of the library whose configuration classes state the defaults."""

@@ -25,8 +25,6 @@ from mlsysim.registry.importer.keys import Keys
 from mlsysim.registry.importer.readers import Reader
 from mlsysim.registry.tables import read_toml
 
-__all__ = ["Part", "parts", "tower_of"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -38,8 +38,6 @@ from mlsysim.registry.importer.readers import READERS, REFUSED, Reader
 from mlsysim.registry.importer.rules import stated_experts
 from mlsysim.registry.tables import read_toml
 
-__all__ = ["model_of"]
-
 _ASSUMED_LENGTH = 2_048
 _DROPOUT = (
     "attention_dropout",

@@ -19,8 +19,6 @@ from mlsysim.core.types import Formats, Source, TransformerModel
 from mlsysim.registry.importer.model import model_of
 from mlsysim.registry.tables import DATA
 
-__all__ = ["PublishedModel", "configurations"]
-
 
 @functools.cache
 def configurations() -> Mapping[str, Mapping[str, Any]]:

@@ -12,8 +12,6 @@ from mlsysim.registry.importer.keys import Keys
 from mlsysim.registry.importer.rules import RULES
 from mlsysim.registry.tables import read_toml
 
-__all__ = ["READERS", "REFUSED", "Reader", "reader_of"]
-
 Switch = str | bool
 """A Boolean, or the key that contains it."""
 

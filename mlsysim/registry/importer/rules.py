@@ -8,8 +8,6 @@ from typing import Any
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.registry.importer.keys import Keys
 
-__all__ = ["RULES", "stated_experts"]
-
 # Kinds of layers, if the file does not list them
 
 

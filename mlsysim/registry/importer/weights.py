@@ -14,8 +14,6 @@ from mlsysim.core.types import TransformerModel, find_precision
 from mlsysim.registry.importer.documents import MAX_BYTES, copied, decoded, parsed, read_json
 from mlsysim.registry.importer.formats import dtype_of
 
-__all__ = ["check_count", "check_weights"]
-
 TOLERANCE = 0.005
 _OTHER = re.compile(r"(^|\.)(vision|visual|audio|multi_modal_projector|mm_projector|embed_vision)")
 
