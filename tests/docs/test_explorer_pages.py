@@ -110,7 +110,7 @@ def test_a_reader_with_a_keyboard(shared: Visitor, axe: str) -> None:
     page = shared.open(SERVING)
     box = page.locator(BOX.format("kv-wall"))
     still = box.locator("figure img")
-    slider = box.get_by_label("Tokens per user")
+    slider = box.get_by_label("Tokens per user", exact=True)
     slider.wait_for()
     assert still.is_visible()
     slider.focus()
@@ -223,7 +223,7 @@ def test_a_pasted_configuration_is_read_or_refused(shared: Visitor) -> None:
 def test_a_change_says_how_long_it_took(shared: Visitor) -> None:
     """For measurements by hand: a test that limited the time would fail on a busy machine."""
     page = shared.open(SERVING)
-    slider = page.locator(BOX.format("kv-wall")).get_by_label("Tokens per user")
+    slider = page.locator(BOX.format("kv-wall")).get_by_label("Tokens per user", exact=True)
     for key in ("Home", "ArrowRight"):
         slider.press(key)
         settled(shared, "kv-wall")
