@@ -12,6 +12,8 @@ from mlsysim.core.catalog import Catalog
 from mlsysim.core.types import Accelerator
 from mlsysim.registry.tables import Sections, record_of
 
+__all__ = ["Cloud", "Edge", "Hardware", "Mobile", "Tiny", "Workstation"]
+
 _MAKERS = (
     "nvidia",
     "apple",

@@ -453,7 +453,7 @@ def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
             times, sooner = slow[name].magnitude, fast[name].magnitude
             falls.append((1 - times / np.maximum.accumulate(times)).max())
             rises.append((sooner / times - 1).max())
-    for changes, most in ((falls, 0.11), (rises, 0.41)):
+    for changes, most in ((falls, 0.15), (rises, 0.5)):
         assert np.mean(np.array(changes) > 1e-3) < 0.03
         assert max(changes) < most
 
