@@ -338,7 +338,7 @@ def support(
         _listed("devices", devices, tuple(Hardware), lambda one: isinstance(one, Accelerator)),
         _listed("precisions", precisions, tuple(PRECISIONS), _is_named("precision", PRECISIONS)),
     )
-    kept = _listed("statuses", statuses, STATUSES, _is_named("status", STATUSES))
+    shown_statuses = _listed("statuses", statuses, STATUSES, _is_named("status", STATUSES))
     survey = _Survey()
     asked = (
         (model, device, precision, question, survey.entry(question, model, device, precision))
@@ -347,7 +347,7 @@ def support(
         for device in axes[2]
         for precision in axes[3]
     )
-    rows = [row for row in asked if row[-1].status in kept]
+    rows = [row for row in asked if row[-1].status in shown_statuses]
     entries = [row[-1] for row in rows]
     columns = {
         "model": Column([row[0].name for row in rows]),

@@ -85,8 +85,8 @@ class Slider(Setting):
 
     def declaration(self) -> dict[str, Any]:
         """Return the control as plain data, for a form."""
-        own = {"kind": "slider", "values": list(self.values), "unit": self.unit}
-        return super().declaration() | own
+        kind_fields = {"kind": "slider", "values": list(self.values), "unit": self.unit}
+        return super().declaration() | kind_fields
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Selector(Setting):
 
     def declaration(self) -> dict[str, Any]:
         """Return the control as plain data, for a form."""
-        own = {"kind": "choice", "options": [*map(list, self.options.items())]}
-        return super().declaration() | own
+        kind_fields = {"kind": "choice", "options": [*map(list, self.options.items())]}
+        return super().declaration() | kind_fields
 
 
 @dataclass(frozen=True)

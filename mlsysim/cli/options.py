@@ -229,8 +229,8 @@ class Asking(click.Command):
                 ctx.params[name] = ()  # `--set` replaces a value of the file
         if "fleet" in self.signature.parameters:
             _build_fleet(ctx)
-        words = {name: ctx.params.pop(name) for name in self.signature.parameters}
-        ctx.params["arguments"] = self.signature.read(words, settings, axes=self.axes)
+        options = {name: ctx.params.pop(name) for name in self.signature.parameters}
+        ctx.params["arguments"] = self.signature.read(options, settings, axes=self.axes)
         return super().invoke(ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

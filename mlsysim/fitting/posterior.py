@@ -175,16 +175,16 @@ def fit_without_outliers(
     left out; beyond that, the model is at fault. No run is left out if the rest are two runs that
     contradict each other, because these explain nothing.
     """
-    kept, refused = list(runs), []
-    found = fit(kept, constants, base)
+    plausible, refused = list(runs), []
+    estimate = fit(plausible, constants, base)
     for _ in range(len(runs) // 3):
-        if len(kept) < _FEWEST:
+        if len(plausible) < _FEWEST:
             break
-        slowest = int(np.argmin(found.errors))
-        run = kept[slowest]
-        if found.errors[slowest] > -_FAR * SPREAD:
+        slowest = int(np.argmin(estimate.errors))
+        run = plausible[slowest]
+        if estimate.errors[slowest] > -_FAR * SPREAD:
             break
-        others = kept[:slowest] + kept[slowest + 1 :]
+        others = plausible[:slowest] + plausible[slowest + 1 :]
         if len(others) < _FEWEST and contradictions(others, constants):
             break
         without = fit(others, constants, base)
@@ -200,8 +200,8 @@ def fit_without_outliers(
                 "it again",
             )
         )
-        kept, found = others, without
-    return kept, found, refused
+        plausible, estimate = others, without
+    return plausible, estimate, refused
 
 
 def contradictions(

@@ -34,7 +34,7 @@ def numbers(table: Table, name: str) -> NDArray[np.float64]:
 
 
 def unbeaten(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the rows that no other one beats in two numbers, of which less is better."""
+    """Return the rows that no other row beats in both numbers; less is better."""
     order = np.lexsort((second, first))
     before = np.minimum.accumulate(np.concatenate([[np.inf], second[order][:-1]]))
     return order[second[order] < before]

@@ -243,7 +243,7 @@ class Sections:
 def _without_likes(
     where: str, rows: Mapping[str, Content], content: Content, *path: str
 ) -> dict[str, Any]:
-    """Return what a row states together with what it takes from the rows that it is `like`."""
+    """Return what a row states, and what it takes from the rows named by its `like`."""
     whole: dict[str, Any] = {
         name: _without_likes(where, rows, item, *path, name) if isinstance(item, Mapping) else item
         for name, item in content.items()

@@ -237,7 +237,7 @@ def amount_of(name: str, unit: str, value: Any) -> Any:
 
 
 def record_schema(kind: type[Any], **others: Schema) -> Schema:
-    """Return the schema of a record, whose keys are its fields, of which some have others."""
+    """Return the schema of a record: that of each field, or its schema in `others`."""
     fields = [item for item in dataclasses.fields(kind) if item.name != "field_sources"]
     missing = dataclasses.MISSING
     return section(

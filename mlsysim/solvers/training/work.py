@@ -147,7 +147,7 @@ class Work:
 
 
 def weights_size(i: TrainingInputs, parameters: Value, tables: Value) -> Value:
-    """Return the bytes of weights, of which embedding tables are not stored in a narrow format."""
+    """Return the bytes of weights; embedding tables are not stored in a narrow format."""
     wide = i.precision.training_bytes
     if is_zero(i.weights_stated):
         return parameters * wide
