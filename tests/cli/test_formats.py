@@ -17,6 +17,7 @@ from tests.cli.calls import call
 RESNET = ["--model", "ResNet50", "--hardware", "A100"]
 LLAMA = ["--model", "Llama3_70B", "--fleet", "Research_256", "--batch-size", "256"]
 SMALL = ["--tp-size", "4", "--pp-size", "4", "--cp-size", "1", "--recompute", "selective"]
+SMALL += ["--schedule", "1f1b", "--zero-stage", "1"]
 COMMANDS = {
     "zoo": ["zoo"],
     "one catalog": ["zoo", "hardware"],

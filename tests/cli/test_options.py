@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from mlsysim import DistributedSolver, Models, Systems
 from mlsysim.cli.app import app
-from mlsysim.cli.options import Asking, choices, signature_of
+from mlsysim.cli.options import choices, signature_of
 from mlsysim.cli.questions import QUESTIONS
 from mlsysim.core.types import SCHEDULES
 from mlsysim.planner import advise
@@ -67,12 +67,6 @@ def test_help_of_advise_has_every_argument_but_how_to_run():
     assert "Pipeline stages." in text
 
 
-def test_every_command_that_asks_is_built_alike():
-    groups = [app.commands[name].commands for name in ("solve", "explain", "sweep")]
-    assert all(set(group) == set(QUESTIONS) for group in groups)
-    assert all(isinstance(command, Asking) for group in groups for command in group.values())
-
-
 def test_an_option_and_set_are_the_same():
     by_option = data(*TRAINING, "--batch-size", "256", "--tp-size", "8", code=3)
     assert by_option == data(*TRAINING, *settings("batch_size=256", "tp-size=8"), code=3)
@@ -94,11 +88,6 @@ def test_an_option_reads_amounts_switches_and_nothing():
     split = [data(*words, on, code=3) for on in ("true", "false")]
     memory = [answer["result"]["memory"]["value"] for answer in split]
     assert memory[0] < memory[1]
-
-
-def test_an_axis_is_given_by_an_option():
-    rows = data("sweep", *TRAINING[1:], "--batch-size", "256", "--tp-size", "1, 2,4")
-    assert [row["tp_size"] for row in rows] == [1, 2, 4]
 
 
 def test_a_server_takes_the_place_of_a_device():
