@@ -58,8 +58,8 @@ def test_advise_refuses_what_the_function_refuses():
 
 BUILT = replace(Systems.Clusters.Research_256, name="2 x DGX H100", count=2)
 EIGHT = ["--model", "Llama3_8B", "--batch-size", "64"]
-ONE = {"tp_size": 1, "pp_size": 1, "cp_size": 1, "zero_stage": 1, "schedule": "1f1b"}
-LAYOUT = ONE | {"recompute": "selective", "microbatch_count": 4}
+LAYOUT = {"tp_size": 1, "pp_size": 1, "cp_size": 1, "zero_stage": 3, "schedule": "1f1b"}
+LAYOUT |= {"recompute": "full", "microbatch_count": 4}
 
 
 @pytest.mark.parametrize(
