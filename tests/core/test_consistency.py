@@ -73,13 +73,11 @@ def test_parameters_are_no_fewer_than_those_of_the_layers():
     assert tables / layers < 0.02
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, row in Models.items() if isinstance(row, TransformerModel)]
-)
-def test_every_row_counts_to_what_it_states(name):
-    row = Models[name]
-    counted = dataclasses.replace(row, parameters=None)
-    assert row.si("parameters") == pytest.approx(counted.si("parameters"), rel=0.014)
+def test_every_row_counts_to_what_it_states():
+    for name in [n for n, row in Models.items() if isinstance(row, TransformerModel)]:
+        row = Models[name]
+        counted = dataclasses.replace(row, parameters=None)
+        assert row.si("parameters") == pytest.approx(counted.si("parameters"), rel=0.014), name
 
 
 def test_experts_that_contradict_each_other():

@@ -16,7 +16,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from mlsysim import (
@@ -41,7 +40,6 @@ from mlsysim.core.forms import recorded
 from mlsysim.core.formula import FORMULAS
 from mlsysim.core.formulas import hierarchical_all_reduce_time, roofline_time
 from mlsysim.core.recording import watching
-from mlsysim.core.units import format_number
 from tests.conftest import ROOT
 
 TRAINING = {
@@ -306,12 +304,11 @@ def test_arithmetic_is_written_out():
     assert "scatter +" not in expression(hierarchical_all_reduce_time)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_every_formula_can_be_written_out(name):
-    text = expression(FORMULAS[name].function)
-    tree = ast.parse(text, mode="eval")
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    assert set(FORMULAS[name].signature.parameters) <= used
+def test_every_formula_can_be_written_out():
+    for name, entry in FORMULAS.items():
+        tree = ast.parse(expression(entry.function), mode="eval")
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert set(entry.signature.parameters) <= used, name
 
 
 def test_depth_limits_what_is_shown():
@@ -368,14 +365,6 @@ def test_a_renamed_step_can_be_found_by_both_names():
     assert "draft_tokens" in derivation["decode_latency"].omission
 
 
-def test_power_is_in_watts():
-    r = EconomicsSolver.solve(fleet=Systems.Clusters.Research_256, duration_days=30)
-    assert (
-        str(r.explain("it_power")).splitlines()[0] == f"[1] it_power = {format_number(r.it_power)}"
-    )
-    assert format_number(Q_(269, "kJ/s")) == "269 kW"
-
-
 def test_all_fields_are_printed_as_totals_and_operators_on_request():
     r = DistributedSolver.solve(**TRAINING)
     whole = r.explain()
@@ -427,12 +416,6 @@ def test_a_derivation_survives_a_journey(answers):
     again = pickle.loads(pickle.dumps(derivation))
     assert str(again.to_depth(9)) == str(derivation.to_depth(9))
     assert str(again.only("mfu").unpruned()) == str(derivation.only("mfu").unpruned())
-
-
-@pytest.mark.parametrize("depth", [2, 2.0, np.int64(2), Q_(2, "").magnitude])
-def test_a_depth_is_a_whole_number(answers, depth):
-    answer = answers["three ways"][2]
-    assert str(answer.explain("mfu", depth=depth)) == str(answer.explain("mfu", depth=2))
 
 
 @pytest.mark.parametrize("depth", [True, 0, -1, 1.5, float("nan"), float("inf"), "2", [2]])
@@ -515,25 +498,3 @@ def test_a_model_that_fails_leaves_no_profiler_behind(answers, monkeypatch):
             answer.explain()
     assert sys.getprofile() is before
     assert str(answer.explain("mfu")) == str(answers["three ways"][2].explain("mfu"))
-
-
-def test_the_repr_of_a_step_does_not_repeat_the_steps_before_it():
-    derivation = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100).explain()
-    assert max(len(repr(step)) for step in derivation.steps) < 10_000
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"model": Models.Llama3_8B, "hardware": Hardware.H100},
-        {"model": Models.Mixtral_8x7B, "hardware": Systems.Nodes.DGX_H100, "tp_size": 8},
-    ],
-    ids=lambda given: given["model"].name,
-)
-def test_expressions_of_serving_name_quantities(given):
-    """Names of local variables reach the reader, so that they are nouns."""
-    result = ServingSolver.solve(**given, batch_size=64)
-    lines = [line.strip() for line in str(result.explain("itl", "ttft", depth=99)).splitlines()]
-    names = {name for line in lines if line.startswith("= ") for name in re.findall(r"\w+", line)}
-    assert {"decode", "repeated_prefills"} <= names
-    assert not names & {"again", "aside", "found", "kept", "once", "own", "told", "words"}

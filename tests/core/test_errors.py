@@ -40,33 +40,23 @@ RAISED = {
     ),
     "ExecutorError": ExecutorError("lost rows 0 to 9", rows=(0, 10), attempts=3),
 }
-every_error = pytest.mark.parametrize("name", RAISED)
 
 
 def test_all_errors_are_here():
     assert set(RAISED) == set(errors.__all__)
 
 
-@every_error
-def test_one_base_catches_all(name):
-    assert type(RAISED[name]) is getattr(errors, name)
-    assert isinstance(RAISED[name], MLSysError)
-
-
-@every_error
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_every_error_pickles_whole(name, protocol):
-    error = RAISED[name]
-    twin = pickle.loads(pickle.dumps(error, protocol))
-    assert type(twin) is type(error)
-    assert str(twin) == str(error)
-    assert twin.args == error.args
-    assert vars(twin) == vars(error)
-
-
-@every_error
-def test_every_error_copies(name):
-    assert vars(copy.copy(RAISED[name])) == vars(RAISED[name])
+def test_one_base_catches_all_errors_which_are_copied_whole():
+    for name, error in RAISED.items():
+        assert type(error) is getattr(errors, name)
+        assert isinstance(error, MLSysError)
+        assert vars(copy.copy(error)) == vars(error)
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            twin = pickle.loads(pickle.dumps(error, protocol))
+            assert type(twin) is type(error)
+            assert str(twin) == str(error)
+            assert twin.args == error.args
+            assert vars(twin) == vars(error)
 
 
 def test_bad_input_is_a_value_error():

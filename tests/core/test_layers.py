@@ -38,9 +38,8 @@ def small(*stack, **more):
 
 # Gemma 3: table 1 of the technical report (embedding and other parameters, without the tower for
 # vision). gpt-oss: table 1 of the model card. Mamba-2: section 9.2. Others: model cards.
-@pytest.mark.parametrize(
-    ("name", "total", "near"),
-    [
+def test_published_totals():
+    for name, total, near in [
         ("Gemma 3 27B", 25.6e9 + 1.416e9, 1e-3),
         ("Gemma 3 12B", 10.759e9 + 1.012e9, 1e-3),
         ("gpt-oss-120b", 116.83e9, 1e-3),
@@ -58,26 +57,23 @@ def small(*stack, **more):
         ("LFM2 8B-A1B", 8.3e9, 6e-3),
         ("Kimi Linear 48B-A3B", 49.1e9, 2e-3),
         ("GLM-5.2", 744e9, 1e-3),
-    ],
-)
-def test_published_totals(name, total, near):
-    assert NETWORKS[name].si("parameters") == pytest.approx(total, rel=near)
+    ]:
+        assert NETWORKS[name].si("parameters") == pytest.approx(total, rel=near), name
 
 
 # gpt-oss leaves out the table of the input, Llama 4 and Jamba have both, Nemotron says both.
-@pytest.mark.parametrize(
-    ("name", "active", "near"),
-    [
+def test_published_active_parameters():
+    for name, active, near in [
         ("gpt-oss-120b", 5.13e9 + 201_088 * 2_880, 3e-3),
         ("gpt-oss-20b", 3.61e9 + 201_088 * 2_880, 3e-3),
         ("Llama 4 Scout", 17e9, 0.015),
         ("Jamba v0.1", 12e9, 0.01),
         ("GLM-5", 40e9, 0.05),
         ("Nemotron 3 Nano", 3.6e9, 0.01),
-    ],
-)
-def test_published_active_parameters(name, active, near):
-    assert NETWORKS[name].active_parameters.to("param").magnitude == pytest.approx(active, rel=near)
+    ]:
+        assert NETWORKS[name].active_parameters.to("param").magnitude == pytest.approx(
+            active, rel=near
+        ), name
 
 
 def test_the_short_form_counts_as_its_stack():
@@ -290,22 +286,24 @@ def test_sources_of_layers():
         model.source_of("stack[7].count")
 
 
-@pytest.mark.parametrize("name", sorted(NETWORKS))
-def test_matrices_add_up_to_parameters(name):
-    model = NETWORKS[name]
-    for group in model.groups:
-        # The kernels of a convolution are not matrices.
-        kernels = sum(
-            a.conv_width * a.conv_channels
-            for a in group.attentions
-            if isinstance(a, LinearAttention) and a.conv_width > 1
-        )
-        sizes = [m.count * m.rows * m.columns for m in group.matrices(model.hidden_dim)]
-        router = 0
-        if (block := group.experts) is not None:
-            expert = block.expert_matrix(model.hidden_dim)
-            assert expert.count * expert.rows * expert.columns == block.expert_parameters(
-                model.hidden_dim
+def test_matrices_add_up_to_parameters():
+    for name in sorted(NETWORKS):
+        model = NETWORKS[name]
+        for group in model.groups:
+            # The kernels of a convolution are not matrices.
+            kernels = sum(
+                a.conv_width * a.conv_channels
+                for a in group.attentions
+                if isinstance(a, LinearAttention) and a.conv_width > 1
             )
-            router = model.hidden_dim * block.count
-        assert sum(sizes) + kernels + router == group.unrouted_parameters(model.hidden_dim)
+            sizes = [m.count * m.rows * m.columns for m in group.matrices(model.hidden_dim)]
+            router = 0
+            if (block := group.experts) is not None:
+                expert = block.expert_matrix(model.hidden_dim)
+                assert expert.count * expert.rows * expert.columns == block.expert_parameters(
+                    model.hidden_dim
+                ), name
+                router = model.hidden_dim * block.count
+            assert sum(sizes) + kernels + router == group.unrouted_parameters(model.hidden_dim), (
+                name
+            )

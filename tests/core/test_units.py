@@ -36,35 +36,11 @@ FACTORS = {
 }
 
 
-@pytest.mark.parametrize("name", FACTORS)
-def test_units_parse_and_have_their_size(name):
-    assert Q_(1.0, name).to_base_units().magnitude == pytest.approx(FACTORS[name], rel=1e-15)
-    assert Q_(f"3 {name}") == Q_(3, name)
-
-
-@pytest.mark.parametrize("name", FACTORS)
-def test_units_print_and_read_back(name):
-    assert Q_(f"{Q_(2.5, name):~}") == Q_(2.5, name)
-
-
-@pytest.mark.parametrize(
-    ("quantity", "form", "printed"),
-    [
-        ("70.55 Gparam", ":.0f", "71 Gparam"),
-        ("12.5 GB/s", ":.0f", "12 GB/s"),
-        ("12.5 GB/s", ":>10.0f~", "        12 GB / s"),
-        ("25 GB/s", ":>10.0f~", "        25 GB / s"),
-        ("3047.7412 ms", ":>14.2f~", "       3047.74 ms"),
-        ("989.4 TFLOPs/s", ":~P", "989.4 TFLOP/s"),
-        ("3.35 TB/s", ":~P", "3.35 TB/s"),
-        ("0.4 Gbit/s", ":~P", "0.4 Gbit/s"),
-        ("2 us", ":~P", "2 us"),
-        ("3.35 TB/s", "", "3.35 TB/s"),
-        ("1.25 kWh", ":.1f", "1.2 kWh"),
-    ],
-)
-def test_printed_form(quantity, form, printed):
-    assert ("{" + form + "}").format(Q_(quantity)) == printed
+def test_units_have_their_size_and_read_back_what_they_print():
+    for name, size in FACTORS.items():
+        assert Q_(1.0, name).to_base_units().magnitude == pytest.approx(size, rel=1e-15), name
+        assert Q_(f"3 {name}") == Q_(3, name)
+        assert Q_(f"{Q_(2.5, name):~}") == Q_(2.5, name)
 
 
 def test_equal_quantities_hash_alike():
@@ -73,9 +49,8 @@ def test_equal_quantities_hash_alike():
     assert len({Q_(1, "kWh"), Q_(3.6e6, "J"), Q_(1, "MWh")}) == 2
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_different_things_do_not_add_up():
+    for one, other in [
         ("byte", "flop"),
         ("byte", ""),
         ("flop", ""),
@@ -84,20 +59,18 @@ def test_equal_quantities_hash_alike():
         ("J", "flop"),
         ("byte/s", "flop/s"),
         ("g/kWh", "L/kWh"),
-    ],
-)
-def test_different_things_do_not_add_up(one, other):
-    assert Q_(1, one).dimensionality != Q_(1, other).dimensionality
-    with pytest.raises(pint.DimensionalityError):
-        Q_(1, one) + Q_(1, other)
-    with pytest.raises(pint.DimensionalityError):
-        Q_(1, one).to(other)
+    ]:
+        assert Q_(1, one).dimensionality != Q_(1, other).dimensionality, one
+        with pytest.raises(pint.DimensionalityError):
+            Q_(1, one) + Q_(1, other)
+        with pytest.raises(pint.DimensionalityError):
+            Q_(1, one).to(other)
 
 
-@pytest.mark.parametrize("name", ["param", "token", "sample", "gpu", "layer", "count"])
-def test_counts_are_plain_numbers(name):
-    assert Q_(3, name).dimensionless
-    assert Q_(3, name) == 3
+def test_counts_are_plain_numbers():
+    for name in ["param", "token", "sample", "gpu", "layer", "count"]:
+        assert Q_(3, name).dimensionless, name
+        assert Q_(3, name) == 3, name
 
 
 def test_bits_and_bytes():
@@ -117,10 +90,6 @@ def test_pints_own_vocabulary_is_not_there():
     for name in ("inch", "kelvin", "bar", "erg", "newton", "candela"):
         with pytest.raises(pint.UndefinedUnitError):
             ureg.Unit(name)
-
-
-def _doubled(value):
-    return 2 * value
 
 
 def test_quantities_pickle_within_a_process():
@@ -227,11 +196,6 @@ def test_numbers_print_with_few_digits(value, printed):
 )
 def test_plain_rates_have_no_prefix_below_the_line(rate, text):
     assert format_number(rate) == text
-
-
-def test_a_rate_of_bare_events_has_no_one_in_its_unit():
-    assert format_number(Q_(1.61, "1/s")) == "1.61/s"
-    assert format_number(Q_(2, "sample/s")) == "2 sample/s"
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,16 @@ UNKNOWN = {"GH200-SXM", "MI250X (one GCD)", "A2"}
 OTHERS = {"serving_2.csv"}
 
 
-@pytest.mark.parametrize("key", Hardware.names())
-def test_a_device_goes_by_its_key_its_name_and_its_aliases(key):
-    row = Hardware[key]
-    for name in (key, row.name, row.name.removeprefix("NVIDIA "), *DEVICES.get(key, ())):
-        for label in (name, name.upper(), name.lower(), name.replace("-", " "), f"8x{name}"):
-            assert accelerator_named(label) is row
+def test_a_device_goes_by_its_key_its_name_and_its_aliases():
+    for key in Hardware.names():
+        row = Hardware[key]
+        for name in (key, row.name, row.name.removeprefix("NVIDIA "), *DEVICES.get(key, ())):
+            for label in (name, name.upper(), name.lower(), name.replace("-", " "), f"8x{name}"):
+                assert accelerator_named(label) is row, key
 
 
-@pytest.mark.parametrize(
-    ("label", "key"),
-    [
+def test_a_place_is_dropped_and_a_part_is_not():
+    for label, key in [
         ("H100-SXM-80GB (Meta 24K RoCE cluster)", "H100"),
         ("H200-SXM-141GB (GCP A3 Ultra)", "H200"),
         ("B200-SXM-180GB (GCP A4)", "B200"),
@@ -47,10 +46,8 @@ def test_a_device_goes_by_its_key_its_name_and_its_aliases(key):
         ("H100-SXM 96GB HBM2e 500W (Grand Teton)", "H100_HBM2e"),
         ("TPU7x (Ironwood)", "TPUv7x"),
         ("TPU-v6e (Trillium)", "TPUv6e"),
-    ],
-)
-def test_a_place_is_dropped_and_a_part_is_not(label, key):
-    assert accelerator_named(label) is Hardware[key]
+    ]:
+        assert accelerator_named(label) is Hardware[key], label
 
 
 def test_aliases_belong_to_devices_of_the_registry():
@@ -79,13 +76,13 @@ def test_every_device_of_the_published_runs_is_known_or_listed_here():
     assert unknown == UNKNOWN
 
 
-@pytest.mark.parametrize("key", Hardware.names())
-def test_the_usual_server_holds_the_device(key):
-    server = usual_server(Hardware[key])
-    if server is not None:
-        assert server.accelerator is Hardware[key]
-    else:
-        assert Hardware[key] not in [node.accelerator for node in Systems.Nodes]
+def test_the_usual_server_holds_the_device():
+    for key in Hardware.names():
+        server = usual_server(Hardware[key])
+        if server is not None:
+            assert server.accelerator is Hardware[key], key
+        else:
+            assert Hardware[key] not in [node.accelerator for node in Systems.Nodes], key
 
 
 @pytest.mark.parametrize(
@@ -131,9 +128,8 @@ def test_grace_blackwell_is_not_taken_for_a_b200():
     ).peak_rate == Hardware.GB200.compute.si("bf16")
 
 
-@pytest.mark.parametrize(
-    ("label", "key"),
-    [
+def test_a_model_goes_by_its_repository_and_by_its_base():
+    for label, key in [
         ("Qwen/Qwen3-30B-A3B", "Qwen3_30B_A3B"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3_235B_A22B"),
         ("Qwen/Qwen2.5-7B-Instruct", "Qwen2_5_7B"),
@@ -155,10 +151,8 @@ def test_grace_blackwell_is_not_taken_for_a_b200():
         ("gpt-oss-20b-MXFP4.gguf", "GPT_OSS_20B"),
         ("mistralai/Mixtral-8x22B-Instruct-v0.1", "Mixtral_8x22B"),
         ("huggyllama/llama-7b", "Llama1_7B"),
-    ],
-)
-def test_a_model_goes_by_its_repository_and_by_its_base(label, key):
-    assert find_model(label) is Models[key]
+    ]:
+        assert find_model(label) is Models[key], label
 
 
 @pytest.mark.parametrize(
@@ -171,6 +165,6 @@ def test_part_of_a_name_finds_no_model(label):
         model_named(Row({"model": label}))
 
 
-@pytest.mark.parametrize("key", Models.names())
-def test_every_model_is_found_by_its_key_and_its_name(key):
-    assert find_model(key) is find_model(Models[key].name) is Models[key]
+def test_every_model_is_found_by_its_key_and_its_name():
+    for key in Models.names():
+        assert find_model(key) is find_model(Models[key].name) is Models[key], key

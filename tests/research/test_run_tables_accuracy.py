@@ -119,14 +119,6 @@ def test_no_row_is_lost(request, table, rows):
     assert all(reason for _, reason in report.skipped)
 
 
-def test_reasons_count_what_the_solver_lacks(serving, energy):
-    reasons = Counter(reason.split(":")[0] for _, reason in serving.skipped)
-    rows = [row for row in SERVING.values() if not row.text("dubious")]
-    assert reasons["marked dubious"] == len(SERVING) - len(rows)
-    diffusion = [reason for _, reason in energy.skipped if "diffusion" in reason]
-    assert len(diffusion) == sum(r.text("architecture") == "diffusion" for r in ENERGY.values())
-
-
 def test_one_batch_by_hand():
     assert serving_runs.arguments(SERVING[LLMIB]) == {
         "model": Models.Llama2_7B,
@@ -149,15 +141,6 @@ def test_one_batch_by_hand():
     assert found.measured / 1000 == pytest.approx(
         tokens / SERVING[LLMIB].number("total_tokens_per_s"), rel=1e-3
     )
-
-
-def test_the_time_of_a_batch_is_its_prompts_and_its_steps():
-    """All requests of a batch start and end together."""
-    r = ServingSolver.solve(**serving_runs.arguments(SERVING[LLMIB]))
-    steps = r.ttft + 1023 * r.itl
-    assert r.latency.to("s").magnitude == pytest.approx(steps.to("s").magnitude)
-    bare = 1023 * r.decode_latency
-    assert bare < r.latency < bare + 16.5 * r.prefill_latency + 5 * r.decode_latency
 
 
 def test_a_closed_loop_by_hand():
@@ -649,15 +632,6 @@ def test_the_band_of_an_unseen_model_holds_its_runs():
     seen, new = (100 * sum(found) / len(found) for found in inside.values())
     assert 70 <= new <= 95
     assert seen < new
-
-
-def test_an_engine_with_few_runs_inherits_constants():
-    """What its own runs do not tell is the parent's, with the parent's source."""
-    parent, child = ServingCalibrations.Hopper_SGLang, ServingCalibrations.Hopper_SGLang_Pools
-    assert child.expert_efficiency != parent.expert_efficiency
-    assert child.prompt_overhead == parent.prompt_overhead
-    assert child.source_of("prompt_overhead") == parent.source_of("prompt_overhead")
-    assert not child.is_estimated("prompt_overhead")
 
 
 def test_the_first_full_pass_of_one_release_compiles_kernels():

@@ -27,8 +27,13 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def check() -> Report:
-    return validate(DATA, split="check")
+def report() -> Report:
+    return validate(DATA)
+
+
+@pytest.fixture(scope="module")
+def check(report) -> Report:
+    return report.only("check")
 
 
 def test_a_server_with_one_place_fewer_than_clients():
@@ -59,10 +64,9 @@ def test_no_engine_is_far_off(check, engine):
     assert found.band_coverage >= 65
 
 
-def test_few_rows_are_skipped_and_each_says_why():
-    found = validate(DATA)
-    assert len(found.skipped) <= 0.03 * (len(found.comparisons) + len(found.skipped))
-    assert all(len(reason) > 10 for _, reason in found.skipped)
+def test_few_rows_are_skipped_and_each_says_why(report):
+    assert len(report.skipped) <= 0.03 * (len(report.comparisons) + len(report.skipped))
+    assert all(len(reason) > 10 for _, reason in report.skipped)
 
 
 def test_the_band_holds_about_four_of_five_runs(check):
@@ -75,7 +79,7 @@ def test_the_registry_holds_what_the_fit_prints():
     from mlsysim.registry.calibration.serving import ServingCalibrations
     from research.fits.serving import fit, load, printed
 
-    for name in ("Hopper_LlamaCpp", "Ampere"):
+    for name in ("Ampere",):
         for constant, value in fit(load(name, "calibrate")).constants.items():
             held = getattr(ServingCalibrations[name], constant)
             held = getattr(held, "magnitude", held)

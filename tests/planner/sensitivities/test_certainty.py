@@ -103,21 +103,6 @@ def test_the_choice_flips_where_it_is_said_to():
     assert difference(before) * difference(now) > 0
 
 
-def test_a_plan_against_itself_is_a_coin():
-    plan = solved(**DEEP)
-    same = odds(plan, plan)
-    assert same.margin == 0
-    assert same.probability == 0.5
-    assert same.hinge == ""
-
-
-def test_odds_of_the_two_sides_add_up_to_one():
-    one, other = solved(**DEEP), solved(**WIDE)
-    there, back = odds(one, other), odds(other, one)
-    assert there.margin == pytest.approx(-back.margin)
-    assert (there.probability > 0.5) == (back.probability < 0.5)
-
-
 def test_without_a_band_there_is_no_probability_but_a_faster_plan():
     one, other = (solved(efficiency=0.5, **plan) for plan in (DEEP, WIDE))
     answer = odds(one, other)

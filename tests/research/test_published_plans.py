@@ -23,7 +23,7 @@ from research.rows import Row, read_rows
 
 ROWS = {
     row.name: row
-    for row in read_rows(Path(__file__).resolve().parents[3] / "research/measurements/training.csv")
+    for row in read_rows(Path(__file__).resolve().parents[2] / "research/measurements/training.csv")
 }
 NEAR = 0.10
 
