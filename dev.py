@@ -43,7 +43,7 @@ def test(options: argparse.Namespace) -> int:
 
 
 def check(_: argparse.Namespace) -> int:
-    """Run the import contracts, ruff, strict types, spelling and wording, but no tests."""
+    """Run the import contracts, ruff, types, spelling and wording, but no tests."""
     venv.ensure()
     return checks.check()
 
@@ -55,7 +55,7 @@ def bench(options: argparse.Namespace) -> int:
 
 
 def api(_: argparse.Namespace) -> int:
-    """Write the pages of the API reference to docs/api."""
+    """Write the API reference and what else a page needs to be rendered by itself."""
     venv.ensure()
     return publish.api()
 

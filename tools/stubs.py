@@ -1,12 +1,14 @@
 """Name the rows of data files for editors and type checkers: ``python -m tools.stubs``.
 
-Writes ``hardware.pyi`` and ``catalogs.pyi`` in ``mlsysim/registry``.
+Writes ``hardware.pyi`` and ``catalogs.pyi`` in ``mlsysim/registry``. With ``--check``, it writes
+nothing and fails if one of them is outdated.
 """
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -61,11 +63,16 @@ def _class(catalog: type[Catalog]) -> Iterator[str]:
             )
 
 
-def main() -> None:
-    """Write the stubs."""
-    for module in MODULES:
-        path(module).write_text(stub(module), encoding="utf-8")
+def main(arguments: Sequence[str]) -> int:
+    """Write the stubs, or report those that are outdated."""
+    outdated = [m for m in MODULES if path(m).read_text(encoding="utf-8") != stub(m)]
+    for module in outdated:
+        if "--check" in arguments:
+            print(f"{path(module).name} is outdated: run .venv/bin/python -m tools.stubs")
+        else:
+            path(module).write_text(stub(module), encoding="utf-8")
+    return 1 if outdated and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

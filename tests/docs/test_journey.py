@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tools.dev import publish
+from tools.dev.lock import alone
 from tools.pages.project import Project, load
 
 TUTORIALS = Path("docs/tutorials")
@@ -16,7 +18,9 @@ LABS = {path.stem for path in (ROOT / "docs/labs").glob("*.qmd")} - {"index"}
 
 
 @pytest.fixture(scope="module")
-def project(built_site: Path) -> Project:
+def project() -> Project:
+    with alone(publish.LOCK, "writing the API reference"):
+        publish.api()
     return load(ROOT, [])
 
 

@@ -13,6 +13,7 @@ CHECKS: dict[str, Sequence[str]] = {
     "import contracts": (str(SCRIPTS / "lint-imports"), "--no-cache"),
     "ruff": (str(PYTHON), "-m", "ruff", "check", "."),
     "formatting": (str(PYTHON), "-m", "ruff", "format", "--check", "."),
+    "type stubs": (str(PYTHON), "-m", "tools.stubs", "--check"),
     "strict types": (str(PYTHON), "-m", "mypy"),
     "spelling": (str(SCRIPTS / "codespell"),),
     "wording": (str(PYTHON), "-m", "tools.dev.wording"),

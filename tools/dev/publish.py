@@ -154,10 +154,9 @@ def browser_files(program: Path | None) -> list[str]:
 
 def generate() -> None:
     """Generate everything that both renderers read."""
-    write_variables()
+    api()
     build_wheels()
     lab_runtime()
-    api()
     notebooks()
     cards()
 
@@ -249,7 +248,8 @@ def lab_runtime() -> None:
 
 
 def api() -> int:
-    """Write docs/api."""
+    """Write docs/api, and the values that pages show."""
+    write_variables()
     generated(
         "writing the API reference",
         "tools.api",

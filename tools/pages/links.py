@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def check(project: Project, done: dict[str, dict[str, Any]]) -> Iterator[Fault]:
             if ":" in address:
                 if tag != "a" and not address.startswith("data:"):
                     yield _fault(page, target, f"a request to another host: {address}")
-            elif path not in known:
+            elif path not in known and not any(fnmatch(path, name) for name in project.later):
                 yield _fault(page, target, f"broken link: {target}")
             elif anchor and path in anchors and anchor not in anchors[path]:
                 yield _fault(page, target, f"dead anchor: {target}")

@@ -46,6 +46,8 @@ class Project:
     html: dict[str, Any]
     bibliography: str | None
     resources: list[str]
+    later: list[str]
+    """Patterns of resources that are not built yet, such as notebooks."""
     variables: dict[str, str]
     pages: dict[str, Page]
     navbar: list[Item]
@@ -75,12 +77,14 @@ def load(root: Path, report: list[Fault]) -> Project:
         extra = _read(root, more, "metadata-file", report)
         sidebars += _items(extra["website"].pop("sidebar", []), pages, root, more, report)
         website |= extra["website"]
+    resources = config["project"].get("resources", [])
     return Project(
         root=root,
         website=website,
         html=config["format"]["html"],
         bibliography=next(iter(_glob(root, [config["bibliography"]], report)), None),
-        resources=_glob(root, config["project"].get("resources", []), report),
+        resources=_glob(root, resources, report),
+        later=[name.lstrip("/") for name in resources if not any(root.glob(name.lstrip("/")))],
         variables=_read(root, Path("_variables.yml"), "variables", report),
         pages=pages,
         navbar=_items(website["navbar"]["left"], pages, root, CONFIG, report),
@@ -90,7 +94,7 @@ def load(root: Path, report: list[Fault]) -> Project:
 
 def _read(root: Path, name: Path, kind: str, report: list[Fault]) -> dict[str, Any]:
     if not (root / name).is_file():
-        raise Fault(name, 1, "this file is missing; `python3 dev.py site` generates what it can")
+        raise Fault(name, 1, "this file is missing: run `python3 dev.py api`")
     text = (root / name).read_text(encoding="utf-8")
     value = yaml.safe_load(text) or {}
     report.extend(schema.check(kind, text, value, name))
