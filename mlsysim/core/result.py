@@ -97,6 +97,9 @@ class Result(Mapping[str, Any]):
         fault = UnknownEntryError.build(name, f"{type(self).__name__} field", self._fields())
         raise AttributeError(fault.message)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
 

@@ -57,6 +57,7 @@ def test_items_and_attributes_are_the_same_objects(result):
 @every_result
 def test_a_result_is_a_mapping(result):
     assert isinstance(result, Mapping)
+    assert {*result} <= {*dir(result)}  # for completion
     names = [item.name for item in dataclasses.fields(result)]
     assert list(result) == list(result.keys()) == list(dict(result)) == names
     assert len(result) == len(names)

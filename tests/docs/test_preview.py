@@ -457,6 +457,18 @@ def test_a_mistake_in_a_configuration(
     assert any(fault.startswith(expected) for fault in render(site)), render(site)
 
 
+def test_resources_that_are_built_later_may_be_linked(site: Path) -> None:
+    config = CONFIG.replace(
+        "execute-dir: project", 'execute-dir: project, resources: ["/dist/*.whl"]'
+    )
+    (site / "_quarto.yml").write_text(config)
+    (site / "docs/one.qmd").write_text("---\ntitle: One\n---\n\n[Wheel](/dist/a.whl).\n")
+    assert render(site) == []
+    (site / "dist").mkdir()
+    (site / "dist/b.whl").write_text("")
+    assert render(site) == ["docs/one.qmd:5: broken link: ../dist/a.whl"]
+
+
 def test_a_page_that_nothing_leads_to(site: Path) -> None:
     (site / "docs/three.qmd").write_text("---\ntitle: Three\n---\n\nAlone.\n")
     assert render(site) == ["docs/three.qmd:1: no navigation and no link leads to this page"]

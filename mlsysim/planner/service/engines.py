@@ -369,8 +369,11 @@ def listed(name: str, value: Any, kinds: type | tuple[type, ...]) -> list[Any]:
     choices = list(value) if several else [value]
     wrong = [item for item in choices if not isinstance(item, kinds) or isinstance(item, bool)]
     if wrong or not choices:
+        names: dict[Any, str] = {int: "whole numbers", str: "names"}
+        wanted = names.get(kinds, "devices, nodes or fleets")
         raise ConfigError(
-            f"{name} = {shown(wrong[0] if wrong else value)} cannot be chosen: give one or more",
+            f"{name} = {shown(wrong[0] if wrong else value)} cannot be chosen: give one or more "
+            f"{wanted}",
             argument=name,
         )
     return list(dict.fromkeys(choices))
