@@ -10,8 +10,8 @@ from mlsysim.core.units import Q_
 from mlsysim.registry.hardware import Hardware
 
 ROWS = dict(Hardware.items())
-# By name or by generation. Blackwell Ultra gave up most of int8 for fp4; TPU v4 computes int8 at the
-# rate of bf16.
+# By name or by generation.
+# Blackwell Ultra gave up most of int8 for fp4; TPU v4 computes int8 at the rate of bf16.
 # fmt: off
 UNUSUAL = {(key, narrow) for key in ("B300", "GB300") for narrow in ("int8", "fp4")} | {
     ("TPUv4", "int8"),
