@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mlsysim import Hardware, Models, ServingSolver
+
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 
@@ -33,12 +35,24 @@ def test_paths_that_are_named_exist(name: str, root: Path) -> None:
         assert "NAME" in path or (root / path).exists(), f"{name} names {path}"
 
 
-def test_the_value_to_follow_ends_at_the_bandwidth_of_the_link(root: Path) -> None:
+@pytest.mark.parametrize("name", FILES)
+def test_names_are_in_the_files_that_are_named(name: str, root: Path) -> None:
+    text = (root / name).read_text(encoding="utf-8")
+    for word, path in re.findall(r"`(\w+)`,? in\s`(\w+/[\w/.-]+)`", text):
+        source = (root / path).read_text(encoding="utf-8")
+        assert re.search(rf"\b{word}\b", source), f"{name} names {word} in {path}"
+
+
+def test_the_values_to_follow_end_where_the_text_says(root: Path) -> None:
     text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
     exec(code.replace("print(", "derivation = ("), names)
     origins = {item.origin for item in names["derivation"].unpruned().inputs}
     assert "fleet.node.scale_up.bandwidth" in origins
-    band = names["result"].explain("step_latency_low")
-    assert "calibration.unseen_band_low" in {item.origin for item in band.unpruned().inputs}
+    served = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100)
+    for result, edge, constant in (
+        (names["result"], "step_latency_low", "calibration.unseen_band_low"),
+        (served, "itl_low", "calibration.itl_band_low"),
+    ):
+        assert constant in {item.origin for item in result.explain(edge).unpruned().inputs}
