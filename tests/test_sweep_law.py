@@ -6,7 +6,6 @@ import inspect
 import math
 import random
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,12 +17,8 @@ from mlsysim import (
     ConfigError,
     DisaggregatedSolver,
     DistributedSolver,
-    EconomicsSolver,
     Hardware,
     Models,
-    ParallelismError,
-    ReliabilitySolver,
-    ServingSolver,
     SingleNodeSolver,
     Systems,
     grid,
@@ -48,7 +43,6 @@ STEP = {
     "precision": "bf16",
     "tp_size": 8,
 }
-OLDER = replace(STEP["fleet"], name="256 A100", node=Systems.DGX_A100)
 
 
 @given(data=st.data())
@@ -165,54 +159,6 @@ def test_a_broken_law_ends_the_long_run(monkeypatch, capsys):
     assert "sweep(" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("how", ["product", "zip"])
-@pytest.mark.parametrize("make", [list, tuple, np.array], ids=lambda make: make.__name__)
-def test_constants_are_those_of_the_row(how, make):
-    """Each row has the constants of its own device."""
-    fleets = [Systems.Clusters.Research_256, OLDER, Systems.Clusters.Research_256]
-    plan = {name: value for name, value in STEP.items() if name != "fleet"}
-    table = sweep(DistributedSolver, how=how, fleet=make(fleets), **plan)
-    answers = [DistributedSolver.solve(fleet=fleet, **plan) for fleet in fleets]
-    times = [answer.step_latency_total.magnitude for answer in answers]
-    assert table["step_latency_total"].magnitude.tolist() == times
-    found = [table.result(row) for row in range(3)]
-    assert [each.calibration for each in found] == [each.calibration for each in answers]
-    assert [each.band for each in found] == ["unseen"] * 3
-    assert answers[0].calibration != answers[1].calibration
-
-
-def test_a_server_with_fewer_devices_keeps_the_rows_that_it_can_run():
-    table = sweep(
-        ServingSolver,
-        model=Models.Llama3_8B,
-        hardware=[NODES.DGX_H100, NODES.GB300_NVL72],
-        tp_size=[1, 8, 32],
-        invalid="drop",
-    )
-    small, large = NODES.DGX_H100.name, NODES.GB300_NVL72.name
-    assert list(zip(table["hardware"], table["tp_size"].tolist(), strict=True)) == [
-        (small, 1),
-        (small, 8),
-        (large, 1),
-        (large, 8),
-        (large, 32),
-    ]
-    with pytest.raises(ParallelismError) as caught:
-        ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100, tp_size=2)
-    assert caught.value.argument == "tp_size"
-
-
-def test_side_by_side_means_no_other_pairs():
-    """A TPU has no fp16, but no row combines the two."""
-    pairs = {"hardware": [Hardware.H100, Hardware.TPUv5p], "precision": ["fp16", "bf16"]}
-    table = sweep(SingleNodeSolver, how="zip", model=Models.Llama3_8B, **pairs)
-    expected = [
-        SingleNodeSolver.solve(model=Models.Llama3_8B, hardware=device, precision=name).latency
-        for device, name in zip(*pairs.values(), strict=True)
-    ]
-    assert table["latency"].magnitude.tolist() == [time.magnitude for time in expected]
-
-
 def test_pairs_are_admitted_one_by_one(monkeypatch):
     admitted = []
     admit = SingleNodeSolver.admit.__func__
@@ -249,18 +195,6 @@ def test_none_is_a_value_of_an_axis():
     assert row["step_latency_total"] == textbook.step_latency_total
     assert row["mbu"] is None is textbook.mbu
     assert table.row(0)["efficiency"] is None
-
-
-def test_arguments_that_the_result_repeats_show_what_was_taken():
-    given = {"fleet": STEP["fleet"], "job_duration_hours": 720, "checkpoint_time_s": 60}
-    table = sweep(ReliabilitySolver, checkpoint_interval=[None, Q_(1, "h")], **given)
-    best = ReliabilitySolver.solve(**given).optimal_checkpoint_interval.magnitude
-    assert table["checkpoint_interval"].to("minute").magnitude.tolist() == [best, 60]
-
-
-def test_quantities_and_plain_numbers_share_an_axis():
-    given = {"fleet": STEP["fleet"], "duration_days": [Q_(48, "h"), 2, Q_(2, "day")]}
-    assert len(set(sweep(EconomicsSolver, **given)["tco"].magnitude.tolist())) == 1
 
 
 def test_rows_have_the_types_of_results():

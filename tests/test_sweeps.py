@@ -186,32 +186,6 @@ def test_only_solvers_are_swept(solver):
         sweep(solver, batch_size=[1])
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.5])
-def test_devices_and_nodes_stand_side_by_side(efficiency):
-    """Their plans differ in where numbers come from, not in what is computed from them."""
-    both = [Hardware.H100, Systems.Nodes.DGX_H100]
-    given = {"model": Models.Llama3_8B, "efficiency": efficiency}
-    table = sweep(ServingSolver, hardware=both, **given)
-    assert table["itl"][0] == table["itl"][1]
-    for row, hardware in zip(table, both, strict=True):
-        assert row["ttft"] == ServingSolver.solve(hardware=hardware, **given).ttft
-
-
-def test_kinds_of_models_are_swept_together():
-    """They have kernels of their own, and rows where these belong."""
-    models = [Models.ResNet50, Models.Llama3_8B, Models.DLRM]
-    table = sweep(SingleNodeSolver, model=models, hardware=Hardware.H100, batch_size=[1, 8])
-    assert table["model"].tolist() == [model.name for model in models for _ in range(2)]
-    answers = [
-        SingleNodeSolver.solve(model=model, hardware=Hardware.H100, batch_size=size)
-        for model in models
-        for size in (1, 8)
-    ]
-    times = [answer.latency.magnitude for answer in answers]
-    assert table["latency"].magnitude.tolist() == times
-    assert [row["overhead_time"] for row in table] == [a.overhead_time for a in answers]
-
-
 def test_names_that_contradict_each_other_can_be_passed_over():
     """A TPU has no fp16: it is marked or dropped beside a device that has."""
     given = {"model": Models.ResNet50, "hardware": [Hardware.H100, Hardware.TPUv5p]}
@@ -246,14 +220,6 @@ def test_a_table_without_a_valid_row_has_all_columns(solver, good, bad):
     assert set(unknown.values()) == {None, False}
     assert {name for name, value in unknown.items() if value is False} >= {"valid", "feasible"}
     assert len(sweep(solver, **good | bad, invalid="drop")) == 0
-
-
-def test_rows_that_count_from_the_end_have_their_results():
-    table = swept(tp_size=[1, 2, 4, 8])
-    picked = table.take([0, -1])
-    assert picked.result(1).mfu == table.result(3).mfu == table.row(3)["mfu"]
-    assert picked.take([-1]).result(0).parallelism.tp == 8
-    assert picked.where([False, True]).result(-1).parallelism.tp == 8
 
 
 def test_a_result_spreads_no_column():

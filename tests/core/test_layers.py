@@ -36,44 +36,18 @@ def small(*stack, **more):
     return network("small", 32, 1000, *stack, **more)
 
 
-# Gemma 3: table 1 of the technical report (embedding and other parameters, without the tower for
-# vision). gpt-oss: table 1 of the model card. Mamba-2: section 9.2. Others: model cards.
 def test_published_totals():
+    """Those of the registry are compared with the library that runs them."""
     for name, total, near in [
+        # Table 1 of the technical report: embedding and other parameters, without the tower
         ("Gemma 3 27B", 25.6e9 + 1.416e9, 1e-3),
         ("Gemma 3 12B", 10.759e9 + 1.012e9, 1e-3),
-        ("gpt-oss-120b", 116.83e9, 1e-3),
-        ("gpt-oss-20b", 20.91e9, 1e-3),
-        ("Llama 4 Scout", 109e9, 0.02),
-        ("DeepSeek-V3.2", 671e9, 2e-3),
-        ("GLM-5", 744e9, 1e-3),
-        ("Qwen3-Next 80B-A3B", 80e9, 0.01),
+        # Section 9.2 of the paper, and two model cards
         ("Mamba-2 2.7B", 2.7e9, 2e-3),
-        ("Jamba v0.1", 52e9, 0.01),
-        ("Nemotron-H 56B", 56e9, 0.01),
-        ("Nemotron 3 Nano", 31.6e9, 2e-3),
-        ("Nemotron 3 Super", 120e9, 0.01),
         ("Falcon-H1 7B", 7.59e9, 2e-3),
-        ("LFM2 8B-A1B", 8.3e9, 6e-3),
         ("Kimi Linear 48B-A3B", 49.1e9, 2e-3),
-        ("GLM-5.2", 744e9, 1e-3),
     ]:
         assert NETWORKS[name].si("parameters") == pytest.approx(total, rel=near), name
-
-
-# gpt-oss leaves out the table of the input, Llama 4 and Jamba have both, Nemotron says both.
-def test_published_active_parameters():
-    for name, active, near in [
-        ("gpt-oss-120b", 5.13e9 + 201_088 * 2_880, 3e-3),
-        ("gpt-oss-20b", 3.61e9 + 201_088 * 2_880, 3e-3),
-        ("Llama 4 Scout", 17e9, 0.015),
-        ("Jamba v0.1", 12e9, 0.01),
-        ("GLM-5", 40e9, 0.05),
-        ("Nemotron 3 Nano", 3.6e9, 0.01),
-    ]:
-        assert NETWORKS[name].active_parameters.to("param").magnitude == pytest.approx(
-            active, rel=near
-        ), name
 
 
 def test_the_short_form_counts_as_its_stack():
@@ -99,7 +73,8 @@ def test_the_short_form_counts_as_its_stack():
 
 def test_an_indexer_has_parameters_and_a_cache():
     """Its queries come from the short vector; each token leaves one key of 128 elements."""
-    full, sparse = deepseek("full", None), NETWORKS["DeepSeek-V3.2"]
+    full = deepseek("full", None)
+    sparse = deepseek("sparse", TopKeys(tokens=2_048, heads=64, head_dim=128))
     extra = sparse.si("parameters") - full.si("parameters")
     assert extra == 61 * (1_536 * 64 * 128 + 7_168 * (128 + 64))
     cached = sparse.kv_bytes_per_token("bf16") - full.kv_bytes_per_token("bf16")
@@ -175,7 +150,7 @@ def test_a_stack_survives_copies():
 
 
 def test_what_layers_share_out():
-    assert NETWORKS["Nemotron 3 Nano"].split_heads == 32
+    assert NETWORKS["Nemotron 3 Nano 30B-A3B"].split_heads == 32
     assert NETWORKS["gpt-oss-20b"].split_heads == 64
     assert Models.Llama3_8B.split_heads == 32
     two = [
@@ -277,10 +252,13 @@ def test_zoo_shows_a_line_for_each_group():
 
 def test_sources_of_layers():
     own = dataclasses.replace(CONFIG, title="a paper")
+    attention = Attention(**HEADS)
     model = dataclasses.replace(
-        NETWORKS["gpt-oss-20b"], field_sources={"stack": own}, parameters=None
+        small(Layers(count=1, attention=attention), Layers(count=2, feed_forward=MLP)),
+        field_sources={"stack": own},
+        parameters=None,
     )
-    assert model.source_of("stack[1].attention.heads") == own
+    assert model.source_of("stack[0].attention.heads") == own
     assert model.source_of("hidden_dim") == CONFIG
     with pytest.raises(LookupError):
         model.source_of("stack[7].count")
