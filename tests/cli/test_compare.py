@@ -60,13 +60,6 @@ def test_a_closed_loop_takes_its_load_from_the_file(file):
     assert "batch_size = 16, waves = 10, seq_len = 1,024" in found["notes"][0]
 
 
-def test_an_open_loop_prediction_of_a_closed_loop_is_refused(file):
-    done = call("compare", file, *MACHINE, "--arrival-rate", 10)
-    assert done.exit_code == 2
-    assert "batch_size = 16 (closed loop)" in done.output
-    assert "arrival_rate = 10" in done.output
-
-
 def test_an_open_loop_may_be_given_by_arguments(tmp_path):
     path = tmp_path / "run.json"
     times = {key: value for key, value in RUN.items() if key.startswith("mean")}

@@ -49,7 +49,6 @@ TRAINING = {
     "microbatch_count": 16,
 }
 CALLS = {
-    "data parallel": (DistributedSolver, TRAINING),
     "three ways": (DistributedSolver, TRAINING | {"tp_size": 8, "pp_size": 4}),
     "interleaved": (
         DistributedSolver,
@@ -64,7 +63,6 @@ CALLS = {
             "seq_len": 2048,
         },
     ),
-    "whole layers again": (DistributedSolver, TRAINING | {"tp_size": 16, "recompute": "full"}),
     "one node": (
         DistributedSolver,
         TRAINING
@@ -88,15 +86,6 @@ CALLS = {
     "embedding tables": (
         SingleNodeSolver,
         {"model": Models.DLRM, "hardware": Hardware.T4, "batch_size": 64},
-    ),
-    "all of it": (
-        SingleNodeSolver,
-        {"model": Models.GPT2, "hardware": Hardware.V100, "seq_len": 128, "precision": "fp32"}
-        | {"efficiency": 0.5},
-    ),
-    "footprint on a grid": (
-        SustainabilitySolver,
-        {"fleet": Systems.Clusters.Research_256, "duration_days": 30, "datacenter": Infra.Poland},
     ),
     "footprint of a facility": (
         SustainabilitySolver,

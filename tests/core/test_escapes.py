@@ -48,8 +48,9 @@ def printed():
         )
     )
     yield "scorecard", str(card)
+    few = {"tp_size": [1, 8], "cp_size": 1, "schedule": "1f1b", "zero_stage": 1}
     advice = advise(
-        model=MODEL, fleet=[FLEET, Systems.Clusters.Research_256], batch_size=256, tp_size=[1, 8]
+        model=MODEL, fleet=[FLEET, Systems.Clusters.Research_256], batch_size=256, **few
     )
     yield "advice", str(advice)
     for item in advice.alternatives:

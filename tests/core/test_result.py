@@ -114,11 +114,6 @@ def test_aliases_are_the_same_object():
     assert "delay" not in list(ANSWER)  # a name of the first edition, not a second field
 
 
-def test_answers_that_are_equal():
-    assert dataclasses.replace(ANSWER) == ANSWER
-    assert dataclasses.replace(ANSWER, feasible=False) != ANSWER
-
-
 def test_a_part_of_a_result_sends_you_to_the_whole():
     with pytest.raises(UnknownEntryError, match="was not returned by a solver"):
         STEP.node_performance.explain()
@@ -133,10 +128,6 @@ def test_an_alias_explains_too():
     with pytest.raises(UnknownEntryError, match="explain one of"):
         PASS.explain("reasons")
     assert PASS.explain("latency").roots.keys() == {"latency"}
-
-
-def test_a_nested_result_prints_in_one_line():
-    assert "dp 8, tp 8, pp 4" in str(STEP)
 
 
 def test_fields_that_nobody_read_are_pickled_and_copied():

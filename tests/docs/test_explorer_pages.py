@@ -33,7 +33,7 @@ for _source in sorted((ROOT / "docs").rglob("*.qmd")):
     if _names := re.findall(r'\.mls-explorer.*data-name="([\w-]+)"', _source.read_text("utf-8")):
         PLACES[_source.relative_to(ROOT).with_suffix(".html").as_posix()] = _names
 DESK = {"width": 1400, "height": 900}
-SETTINGS = 200
+SETTINGS = 24
 # Compiling Python takes a browser seconds, and much longer on a machine that is busy.
 PATIENCE = 180_000
 BOX = ".mls-explorer[data-name={}]"

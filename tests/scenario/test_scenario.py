@@ -103,13 +103,6 @@ def test_sizes_must_agree_when_it_is_made():
         Scenario(**{**TRAINING, "arguments": {}})
 
 
-def test_a_scenario_is_a_value():
-    assert Scenario(**GOOD) == Scenario(**GOOD)
-    assert dataclasses.replace(Scenario(**GOOD), name="Other") != Scenario(**GOOD)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Scenario(**GOOD).name = "Other"
-
-
 def test_a_device_alone_has_no_peers():
     fleet = standalone_fleet(Hardware.MacBook_M3_Max)
     assert (fleet.count, fleet.total_accelerators) == (1, 1)

@@ -276,14 +276,6 @@ def test_without_a_predicted_power_the_default_is_taken_and_the_energy_is_unknow
     assert card.sustainability is None
 
 
-def test_who_said_the_utilization_stands_in_text_and_data():
-    card = evaluate(SERVED)
-    assert "predicted from the workload" in str(card)
-    assert "predicted from the workload" in card._repr_html_()
-    figures = card.to_dict()["levels"]["macro"]["figures"]
-    assert figures[-1]["value"] == card.result.power_utilization
-
-
 def test_plain_data_is_json_and_keeps_the_units():
     data = json.loads(json.dumps(evaluate(Scenarios.Smart_Doorbell).to_dict(), allow_nan=False))
     assert data["status"] == "fail"
