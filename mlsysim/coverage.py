@@ -50,21 +50,23 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A solver's result for one device; all but the capacity also applies to similar devices."""
+    """A solver's result for one device, of which similar devices share parts."""
 
     memory: float
+    """GB that a device needs: the same for every device with this format."""
     capacity: float
     """GB that the device itself has."""
-    banded: bool
-    calibration: str
+    band: tuple[str, str]
+    """A status and the name of the calibration: the same for every device with its constants."""
 
-    def entry(self, devices: int, capacity: float) -> _Entry:
-        """Return the entry, depending on whether this fits."""
-        status, reason = BANDED if self.banded else UNBANDED, self.calibration
-        if self.memory > capacity:
-            status = TOO_LARGE
-            reason = f"a device needs {self.memory:.3g} GB and has {capacity:.3g} GB"
-        return _Entry(status, devices, self.memory, capacity, reason)
+
+def _entry(devices: int, memory: float, capacity: float, band: tuple[str, str]) -> _Entry:
+    """Return an entry, depending on whether the memory fits."""
+    status, reason = band
+    if memory > capacity:
+        status = TOO_LARGE
+        reason = f"a device needs {memory:.3g} GB and has {capacity:.3g} GB"
+    return _Entry(status, devices, memory, capacity, reason)
 
 
 @dataclass
@@ -72,7 +74,10 @@ class _Survey:
     """Results so far that also apply to other entries."""
 
     refusals: dict[tuple[Any, ...], _Entry] = field(default_factory=dict)
-    answers: dict[tuple[Any, ...], _Answer] = field(default_factory=dict)
+    memories: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    """GB that a job needs on each device, for every device with the format."""
+    bands: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
+    """Status and calibration of a job, for every device with the same fitted constants."""
     capacities: dict[tuple[str, str], float] = field(default_factory=dict)
     """GB of each device that each question may use."""
     states: dict[tuple[Any, ...], tuple[float, float]] = field(default_factory=dict)
@@ -124,18 +129,23 @@ class _Case:
     def ask(
         self, question: str, constants: str, devices: int, tp: int, solve: Callable[[], _Answer]
     ) -> _Entry:
-        """Call a solver, unless a device with the same constants already has this result.
+        """Call a solver, unless other devices already have its memory and its band.
 
         The rates of a device change neither the memory it needs nor whether there is a band.
+        Fitted constants do not change the memory, and the number of devices not the band.
         """
         survey = self.survey
         has_format = self.precision in self.device.compute.precisions
-        key = question, self.model.name, self.precision, has_format, constants, devices, tp
+        job = question, self.model.name, self.precision, has_format
+        memory, band = survey.memories.get((*job, devices, tp)), survey.bands.get((*job, constants))
         capacity = self.capacity(question)
-        if capacity is None or key not in survey.answers:
-            survey.answers[key] = answer = solve()
-            capacity = survey.capacities[question, self.device.name] = answer.capacity
-        return survey.answers[key].entry(devices, capacity)
+        if memory is None or band is None or capacity is None:
+            answer = solve()
+            memory, band, capacity = answer.memory, answer.band, answer.capacity
+            survey.memories[*job, devices, tp] = memory
+            survey.bands[*job, constants] = band
+            survey.capacities[question, self.device.name] = capacity
+        return _entry(devices, memory, capacity, band)
 
     def widest(self, limit: int) -> int:
         """Return the largest power of two up to `limit` that heads and server allow."""
@@ -175,20 +185,27 @@ def _training(case: _Case) -> _Entry:
 
 
 def _sharded(case: _Case, tp: int) -> _Entry:
-    constants = calibration_for(case.device).name
     fleets = [one for one in case.fleets if one.node.accelerators_per_node >= tp]
-    spot = 0
-    while True:
-        states = case.survey.states.get((case.model.name, case.precision, tp, constants))
-        capacity = case.capacity("training")
-        if states is not None and capacity is not None:
-            spot = max(spot, _first_that_fits(fleets, capacity, *states))
+    constants = calibration_for(case.device).name
+
+    def entry(spot: int) -> _Entry:
         fleet = fleets[spot]
-        devices = fleet.total_accelerators
-        entry = case.ask("training", constants, devices, tp, partial(_step, case, fleet, tp))
-        if entry.status != TOO_LARGE or spot + 1 == len(fleets):
-            return entry
+        step = partial(_step, case, fleet, tp)
+        return case.ask("training", constants, fleet.total_accelerators, tp, step)
+
+    states = case.survey.states.get((case.model.name, case.precision, tp))
+    capacity = case.capacity("training")
+    spot = 0
+    if states is not None and capacity is not None:
+        spot = _first_that_fits(fleets, capacity, *states)
+    # The estimate saves most steps of this search. A larger fleet never needs more on each device.
+    smallest = entry(spot)
+    while smallest.status == TOO_LARGE and spot + 1 < len(fleets):
         spot += 1
+        smallest = entry(spot)
+    while spot > 0 and (smaller := entry(spot - 1)).status != TOO_LARGE:
+        spot, smallest = spot - 1, smaller
+    return smallest
 
 
 def _step(case: _Case, fleet: Fleet, tp: int) -> _Answer:
@@ -204,9 +221,9 @@ def _step(case: _Case, fleet: Fleet, tp: int) -> _Answer:
     )
     # Sharded states shrink with the number of devices; the rest does not.
     each = _gigabytes(step.weights_memory + step.gradient_memory + step.optimizer_memory)
-    key = case.model.name, case.precision, tp, calibration_for(case.device).name
     total = each * fleet.total_accelerators
-    case.survey.states[key] = total, _gigabytes(step.memory) - each
+    states = total, _gigabytes(step.memory) - each
+    case.survey.states[case.model.name, case.precision, tp] = states
     return _answer(step, step.memory, step.step_latency_low)
 
 
@@ -256,9 +273,9 @@ def _pass(case: _Case) -> _Answer:
 
 
 def _answer(answer: Any, memory: Quantity, low: Quantity | None) -> _Answer:
-    return _Answer(
-        _gigabytes(memory), _gigabytes(answer.memory_capacity), low is not None, answer.calibration
-    )
+    status = UNBANDED if low is None else BANDED
+    capacity = _gigabytes(answer.memory_capacity)
+    return _Answer(_gigabytes(memory), capacity, (status, answer.calibration))
 
 
 def _gigabytes(memory: Quantity) -> float:

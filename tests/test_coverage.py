@@ -135,6 +135,23 @@ def test_a_random_device_alone_trains_what_the_solver_says():
             assert step.calibration == row["reason"]
 
 
+def test_a_device_that_trains_alone_is_not_listed_with_a_second_one():
+    """One device gathers no copy of the weights, so the need of two does not predict its own."""
+    formats = ("fp16", "fp32")  # the first one finds the capacity of each device
+    rows = support(models=[Models.Mistral_7B], precisions=formats, questions=["training"])
+    devices = {device.name: device for device in Hardware}
+    pairs = [
+        devices[row["device"]] for row in rows if row["devices"] == 2 and row["precision"] == "fp32"
+    ]
+    assert pairs
+    for device in pairs:
+        alone = DistributedSolver.solve(
+            model=Models.Mistral_7B, fleet=standalone_fleet(device), batch_size=1, zero_stage=3,
+            precision="fp32", recompute="full",
+        )  # fmt: skip
+        assert not alone.feasible, device.name
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
