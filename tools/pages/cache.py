@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,13 +14,12 @@ from typing import Any
 
 from tools.dev.fingerprint import fingerprint
 from tools.pages import RESTS_ON
+from tools.pages.execute import execute
 from tools.pages.pages import Page
 
 CACHE = Path("build/preview")
 TOOLS = Path(__file__).parents[1]
-VERSIONS = [
-    version(name) for name in ("ipykernel", "matplotlib", "numpy", "pint", "pypandoc-binary")
-]
+VERSIONS = [version(name) for name in ("ipython", "matplotlib", "numpy", "pint", "pypandoc-binary")]
 
 
 # The files that pages and their tools rest on do not change while a program renders pages.
@@ -45,11 +43,6 @@ def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> 
 
 def run(page: Page, root: Path) -> dict[str, list[Any]]:
     """Return the outputs of the page's cells, which depend on the files that they read."""
-
-    def make() -> dict[str, list[Any]]:
-        from tools.pages.execute import execute  # slow to import, and seldom needed
-
-        return asyncio.run(execute(page, root))
-
     rests_on = _contents(*(root / name for name in RESTS_ON))
-    return remember(root, ["run", str(page.path), page.source, rests_on], make)
+    key = ["run", str(page.path), page.source, rests_on]
+    return remember(root, key, partial(execute, page, root))

@@ -16,6 +16,8 @@ FENCE = re.compile(r"^(`{3,}|~{3,})\s*(.*?)\s*$")
 CELL = re.compile(r"^\{(\w+)\}$")
 OPTION = re.compile(r"^#\| ?")
 INLINE = re.compile(r"(?<!`)`\{python\}[ \t]([^`]+)`")
+# The order in which Quarto looks for a form of an output to show; a kernel of pages leaves no HTML.
+FORMS = ("text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tools.pages.execute import FORMS
 from tools.pages.faults import Fault
 from tools.pages.lint import insert
-from tools.pages.pages import Cell, Page, Text
+from tools.pages.pages import FORMS, Cell, Page, Text
 
 
 class Composer:
