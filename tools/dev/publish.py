@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.dev import quarto, versions
@@ -17,7 +18,7 @@ from tools.dev.fingerprint import Stamp, changed_pages, digests, fingerprint
 from tools.dev.lock import alone
 from tools.dev.venv import COURSE, PYPROJECT, PYTHON
 from tools.labs.runtime import CHARTS, PYODIDE
-from tools.pages import RESTS_ON
+from tools.pages import EXERCISES, RESTS_ON
 from tools.preview import npm
 
 PACKAGE = ROOT / "mlsysim"
@@ -153,12 +154,24 @@ def browser_files(program: Path | None) -> list[str]:
 
 
 def generate() -> None:
-    """Generate everything that both renderers read."""
-    api()
+    """Generate everything that both renderers read, what is independent at the same time."""
     build_wheels()
-    lab_runtime()
+    with ThreadPoolExecutor() as pool:
+        for chain in [pool.submit(one) for one in (reference, for_browsers)]:
+            chain.result()
+
+
+def reference() -> None:
+    """Generate the reference, the notebooks of tutorials, which read its names, and the cards."""
+    api()
     notebooks()
     cards()
+
+
+def for_browsers() -> None:
+    """Generate what lab pages and blocks of code load."""
+    lab_runtime()
+    blocks()
 
 
 def generated(
@@ -236,15 +249,25 @@ def build_wheels() -> None:
 def lab_runtime() -> None:
     """Put the Python for lab pages in the browser next to them."""
     tools = [ROOT / "tools" / name for name in ("labs", "pages", "preview/npm.py")]
-    # Pages too, because it includes the code blocks that run in them.
-    pages = [page for page in ROOT.glob("docs/**/*.qmd") if page.parent != API_PAGES]
     generated(
         "bundling Python for the lab pages",
         "tools.labs",
-        inputs=[DIST, PYPROJECT, *tools, *pages],
+        inputs=[DIST, PYPROJECT, *tools],
         # If npm was out of reach, the second is missing: it is asked again next time.
         outputs=[LAB_RUNTIME / "manifest.json", LAB_RUNTIME / "pyodide.mjs"],
     )
+
+
+def blocks() -> None:
+    """List the blocks of code that readers can run in the browser, next to its Python."""
+    pages = [path for path in ROOT.glob("docs/**/*.qmd") if path.parent != API_PAGES]
+    generated(
+        "listing the code blocks that run in the browser",
+        "tools.labs.blocks",
+        inputs=[DIST, *(ROOT / "tools" / name for name in ("labs", "pages")),
+                *(page for page in pages if EXERCISES in page.read_text(encoding="utf-8"))],
+        outputs=[LAB_RUNTIME / "blocks.json"],
+    )  # fmt: skip
 
 
 def api() -> int:

@@ -14,7 +14,7 @@ def main() -> None:
     wheels = sorted((root / "dist").glob("*.whl"))
     runtime = root / "docs/labs/runtime"
     manifest = build(runtime, wheels, root / "build/npm")
-    write_forms(root, runtime)
+    write_forms(runtime)
     if manifest["missing"]:
         print(f"    The lab pages will not run in this build: {manifest['missing']}")
 

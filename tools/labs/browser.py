@@ -14,18 +14,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tools.pages import EXERCISES
 from tools.pages.pages import Page, read_page
 
 HIDDEN = ("numpy", "matplotlib", "yaml", "jsonschema", "dask")
 PACKAGES = ("mlsysim", "mlsysim_course")
-# Tutorials, and other pages with exercises; site.js looks for the same line.
-EXERCISES = "from mlsysim_course import check"
 
 
 def answer(question: str, root: Path = Path()) -> Any:
     """Return what this module prints for one of the `QUESTIONS`."""
     command = [sys.executable, "-m", "tools.labs.browser", question]
     return json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def write(path: Path, value: Any) -> None:
+    """Write data that pages load."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def blocks() -> dict[str, list[dict[str, Any]]]:

@@ -1,8 +1,7 @@
-"""Data for pages before Python is loaded: forms, and the code blocks that can run."""
+"""Data for pages before Python is loaded: the forms of explorers, labs and exercises."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,25 @@ from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
 from mlsysim_course.exercises import EXERCISES
 from mlsysim_course.explorers import declarations
 from mlsysim_course.labs.catalog import LABS, find
-from tools.labs.browser import answer
+from tools.labs.browser import write
 
 
-def write_forms(root: Path, folder: Path) -> None:
-    """Write the forms and the blocks into the folder from which pages load them."""
+def write_forms(folder: Path) -> None:
+    """Write the forms into the folder from which pages load them."""
     labs = {name: find(name) for name in LABS}
     instruments = [one for lab in labs.values() for one in lab.explorers]
-    _write(
+    write(
         folder / "explorers.json",
         declarations() | {one.name: one.declaration() for one in instruments},
     )
-    _write(folder / "labs.json", {name: lab.declaration() for name, lab in labs.items()})
-    _write(
+    write(folder / "labs.json", {name: lab.declaration() for name, lab in labs.items()})
+    write(
         folder / "exercises.json",
         {
             name: {part: _part(asked) for part, asked in exercise.parts.items()}
             for name, exercise in EXERCISES.items()
         },
     )
-    _write(folder / "blocks.json", answer("blocks", root))
 
 
 def _part(asked: Asked) -> dict[str, Any]:
@@ -39,8 +37,3 @@ def _part(asked: Asked) -> dict[str, Any]:
         return {"asks": asked.asks, "example": "a whole number"}
     unit = asked.unit if isinstance(asked, AmountAsked) else ""
     return {"asks": asked.asks, "example": f"such as 5 {unit}" if unit else "a number"}
-
-
-def _write(path: Path, value: Any) -> None:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    path.write_text(text + "\n", encoding="utf-8")

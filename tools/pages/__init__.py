@@ -17,3 +17,6 @@ RESTS_ON = (
     "docs/api/topics.json",
     "examples",
 )
+# Only pages with this line, which site.js looks for, have code blocks that run in a browser:
+# tutorials, and other pages with exercises.
+EXERCISES = "from mlsysim_course import check"

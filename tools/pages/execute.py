@@ -19,7 +19,7 @@ from tools.pages.pages import Page
 SECONDS = 180
 
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-CONTEXT.set_forkserver_preload(["tools.pages.shell"])
+CONTEXT.set_forkserver_preload(["tools.pages.shell", "nbformat"])
 
 
 def execute(page: Page, root: Path) -> dict[str, list[Any]]:

@@ -31,6 +31,8 @@ CELL_FILE = "<ipython-input-"  # how IPython names the files of cells
 class Publisher(DisplayPublisher):
     """Records what a cell displays."""
 
+    shell: PageShell
+
     def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
         """Record the forms of an object."""
         self.shell.record({"output_type": "display_data", "data": data})
@@ -38,6 +40,12 @@ class Publisher(DisplayPublisher):
 
 class Hook(DisplayHook):
     """Records the value of a cell's last expression."""
+
+    shell: PageShell
+
+    def quiet(self) -> bool:
+        """Return whether the cell ends with a semicolon."""
+        return bool(self.semicolon_at_end_of_expression(self.exec_result.info.raw_cell))
 
     def write_output_prompt(self) -> None:
         """Write no prompt."""
@@ -86,7 +94,7 @@ class PageShell(InteractiveShell):
 def results(page: Page) -> dict[str, list[Any]]:
     """Return the outputs of each cell and the inline values of each text, by its number."""
     config = Config({"HistoryManager": {"enabled": False}})
-    shell = PageShell.instance(config=config, ipython_dir=str(PROFILE))
+    shell: Any = PageShell.instance(config=config, ipython_dir=str(PROFILE))
     load_ipython_extension(shell)
     mpl.rc_file(STYLE)
     InlineBackend.instance(parent=shell).figure_formats = {"svg"}
@@ -104,10 +112,10 @@ def _runs(cell: Cell) -> bool:
     return cell.language == "python" and bool(cell.options.get("eval", True))
 
 
-def _outputs(page: Page, cell: Cell, shell: PageShell) -> list[dict[str, Any]]:
+def _outputs(page: Page, cell: Cell, shell: Any) -> list[dict[str, Any]]:
     outputs = shell.outputs = []
     with redirect_stdout(Stream("stdout", outputs)), redirect_stderr(Stream("stderr", outputs)):
-        run = shell.run_cell(cell.code, store_history=True)
+        run = shell.run_cell(cell.code)
     error, fails = run.error_before_exec or run.error_in_exec, cell.options.get("error", False)
     if fails and not error:
         raise Fault(page.path, cell.line, "the cell says `error: true` and does not raise")
@@ -129,7 +137,7 @@ def _line(error: BaseException) -> int:
     return lines[0] if lines else getattr(error, "lineno", None) or 1
 
 
-def _values(page: Page, part: Text, shell: PageShell) -> list[str]:
+def _values(page: Page, part: Text, shell: Any) -> list[str]:
     expressions = list(INLINE.finditer(part.text))
     answers = shell.user_expressions({i: one[1].strip() for i, one in enumerate(expressions)})
     for i, expression in enumerate(expressions):

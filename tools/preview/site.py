@@ -45,7 +45,8 @@ def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[
             print(f"[{len(done):3}/{len(pages)}] {href}  {seconds:.1f} s", flush=True)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(one, pages))
+        # The pages that take longest are those of the catalog, the last ones.
+        list(pool.map(one, reversed(pages)))
     faults.extend(links.check(project, done))
     _write(project, done, out)
     return faults
