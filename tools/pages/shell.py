@@ -42,10 +42,12 @@ class Hook(DisplayHook):
     """Records the value of a cell's last expression."""
 
     shell: PageShell
+    exec_result: Any
 
     def quiet(self) -> bool:
         """Return whether the cell ends with a semicolon."""
-        return bool(self.semicolon_at_end_of_expression(self.exec_result.info.raw_cell))
+        cell = self.exec_result.info.raw_cell
+        return bool(self.semicolon_at_end_of_expression(cell))  # type: ignore[no-untyped-call]
 
     def write_output_prompt(self) -> None:
         """Write no prompt."""
