@@ -256,6 +256,7 @@ def larger(system, factor):
 
 
 shares = st.sampled_from([None, None, None, 0.3, 1.0])
+reserves = st.sampled_from([None, 0.0, 0.3, 1.0])
 
 
 def images(model):
@@ -279,7 +280,7 @@ def passes(draw):
 
 @st.composite
 def loads(draw):
-    hardware, model = draw(devices() | nodes()), draw(models())
+    hardware, model, efficiency = draw(devices() | nodes()), draw(models()), draw(shares)
     return {
         "model": model,
         "hardware": hardware,
@@ -292,7 +293,9 @@ def loads(draw):
         "output_len": draw(st.sampled_from([0, 1, 2, 3]) | st.integers(0, 4096)),
         "tp_size": draw(st.sampled_from([1, 2, 8])) if isinstance(hardware, Node) else 1,
         "arrivals": draw(st.sampled_from([1, 1, 5, 100])),
-        "efficiency": draw(shares),
+        "block_size": draw(st.sampled_from([1, 16])),
+        "reserved_output": None if efficiency else draw(reserves),
+        "efficiency": efficiency,
         "calibration": draw(st.sampled_from([None, *ServingCalibrations])),
     }
 

@@ -82,23 +82,6 @@ def test_compute_by_hand():
 
 
 @few
-@given(tp=sizes, pp=sizes, nodes=st.integers(1, 64), m=st.integers(1, 32))
-def test_what_holds_for_every_step(tp, pp, nodes, m):
-    assume(nodes * 8 % (tp * pp) == 0)
-    r = solve(fleet=fleet_of(nodes), tp_size=tp, pp_size=pp, microbatch_count=m)
-    assert r.parallelism.dp * tp * pp == nodes * 8
-    assert r.parallelism.dp == r.dp_size
-    assert 0 < r.scaling_efficiency <= 1
-    assert 0 < r.mfu <= r.hfu <= 0.5 + 1e-12
-    assert 0 <= r.bubble_fraction < 1
-    assert r.compute_latency <= r.step_latency_total
-    tokens = r.token_throughput.magnitude / r.effective_throughput.magnitude
-    assert tokens == pytest.approx(2048)
-    assert r.feasible == (r.fits_memory and r.whole_microbatches)
-    assert r.feasible == (not r.reasons)
-
-
-@few
 @given(slow=st.floats(1, 1000), fast=st.floats(1, 1000), tp=sizes, pp=sizes)
 def test_a_faster_network_never_slows_the_step(slow, fast, tp, pp):
     slow, fast = sorted((slow, fast))
@@ -138,23 +121,6 @@ def test_one_device_communicates_nothing():
 
 
 # Who shares a node decides
-
-
-def test_the_same_group_on_small_nodes_is_slower():
-    node = Systems.Nodes.DGX_H100
-    times = []
-    for devices in (8, 4, 2, 1):
-        small = dataclasses.replace(node, accelerators_per_node=devices, nics_per_node=devices)
-        r = solve(fleet=fleet_of(256 // devices, small))
-        times.append(seconds(r.tp_communication_latency))
-    assert times == sorted(times)
-    assert times[-1] > 8 * times[0]  # 450 GB/s against 50
-
-
-def test_tensor_parallelism_inside_a_node_ignores_the_network():
-    slow, fast = solve(fleet=fleet_of(32, fabric=FABRICS.Ethernet_10G)), solve()
-    assert slow.tp_communication_latency == fast.tp_communication_latency
-    assert slow.dp_communication_latency > 10 * fast.dp_communication_latency
 
 
 def test_replicas_in_one_node_reduce_over_its_links():

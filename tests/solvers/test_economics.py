@@ -137,15 +137,15 @@ def test_electricity_costs_what_the_grid_asks():
     assert dear.to("USD/kWh").magnitude == pytest.approx(0.228)
 
 
-@pytest.mark.parametrize("row", [row for row in Infra.Grids if row.kwh_price is None])
-def test_a_grid_without_a_price_takes_that_of_the_united_states_and_says_so(row):
-    answer = solve(grid=row)
-    price = (answer.opex_energy / answer.total_energy).to("USD/kWh")
-    assert price.magnitude == pytest.approx(Infra.US_Avg.kwh_price.to("USD/kWh").magnitude)
-    for words in (Infra.US_Avg.name, row.name, "pass kwh_price"):
-        assert words in answer.kwh_price_source
-    origins = {item.origin for item in answer.explain("opex_energy", depth=9).unpruned().inputs}
-    assert "us_grid.kwh_price" in origins
+def test_a_grid_without_a_price_takes_that_of_the_united_states_and_says_so():
+    for row in (row for row in Infra.Grids if row.kwh_price is None):
+        answer = solve(grid=row)
+        price = (answer.opex_energy / answer.total_energy).to("USD/kWh")
+        assert price.magnitude == pytest.approx(Infra.US_Avg.kwh_price.to("USD/kWh").magnitude)
+        for words in (Infra.US_Avg.name, row.name, "pass kwh_price"):
+            assert words in answer.kwh_price_source
+        inputs = answer.explain("opex_energy", depth=9).unpruned().inputs
+        assert "us_grid.kwh_price" in {item.origin for item in inputs}
 
 
 def test_the_price_of_electricity_has_a_region():
@@ -226,29 +226,27 @@ def missing(given):
     return None
 
 
-@pytest.mark.parametrize("name", Systems.Nodes.names())
-def test_every_server_has_an_answer_or_names_what_it_takes(name):
+def test_every_server_has_an_answer_or_names_what_it_takes():
     """A rent needs no power, as it includes electricity; a purchase needs both."""
-    node = getattr(Systems.Nodes, name)
-    fleet = Fleet(name="own", node=node, count=2, fabric=Systems.Fabrics.RoCE_400G)
-    given = {"fleet": fleet, "duration_days": 30}
-    rented = EconomicsSolver.solve(**given, rental_price=Q_(3, "USD/h"))
-    hours = 2 * node.accelerators_per_node * 720
-    assert rented.rental_cost.to("USD").magnitude == pytest.approx(3 * hours)
     whole = {"unit_price": Q_(1e5, "USD"), "host_power": Q_(1, "kW")}
-    asked: list[str] = []
-    while (found := missing(given | {key: whole[key] for key in asked})) in whole:
-        assert found not in asked
-        asked.append(found)
-    if node.accelerator.tdp is not None:
+    for node in Systems.Nodes:
+        fleet = Fleet(name="own", node=node, count=2, fabric=Systems.Fabrics.RoCE_400G)
+        given = {"fleet": fleet, "duration_days": 30}
+        rented = EconomicsSolver.solve(**given, rental_price=Q_(3, "USD/h"))
+        hours = 2 * node.accelerators_per_node * 720
+        assert rented.rental_cost.to("USD").magnitude == pytest.approx(3 * hours), node.name
+        asked: list[str] = []
+        while (argument := missing(given | {key: whole[key] for key in asked})) in whole:
+            assert argument not in asked, node.name
+            asked.append(argument)
+        if node.accelerator.tdp is None:
+            assert missing(given | whole) == "fleet", node.name
+            continue
         answer = EconomicsSolver.solve(**given, **{key: whole[key] for key in asked})
-        assert answer.rental_cost is not None or answer.period_cost is not None
-    if node.accelerator.tdp is None:
-        assert missing(given | whole) == "fleet"
-        return
-    bought = EconomicsSolver.solve(**given, **whole)
-    assert bought.capex.to("USD").magnitude == pytest.approx(2e5)
-    assert bought.opex_energy.magnitude > 0
+        assert answer.rental_cost is not None or answer.period_cost is not None, node.name
+        bought = EconomicsSolver.solve(**given, **whole)
+        assert bought.capex.to("USD").magnitude == pytest.approx(2e5), node.name
+        assert bought.opex_energy.magnitude > 0, node.name
 
 
 TOKENS = {

@@ -22,6 +22,7 @@ from mlsysim import (
 from mlsysim.core.formulas import interference_time
 from mlsysim.core.units import Q_
 from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
+from tests.solvers.test_parts import PARTS
 
 some = settings(max_examples=80, deadline=None)
 LLAMA = Models.Llama3_8B
@@ -39,19 +40,24 @@ FEW_TOKENS = {
     "seq_len": 128,
     "ep_size": 64,
 }
+V100 = {
+    "model": LLAMA,
+    "fleet": Fleet(
+        name="V100", node=Systems.Nodes.DGX2_V100, count=1, fabric=Systems.Fabrics.InfiniBand_NDR
+    ),
+    "batch_size": 64,
+    "seq_len": 2048,
+    "precision": "fp16",
+    "tp_size": 2,
+    "microbatch_count": 8,
+    "zero_stage": 1,
+    "sequence_parallel": True,
+}
+CROWD = {"model": LLAMA, "hardware": Hardware.H100, "seq_len": 1000, "batch_size": 2000}
 B300 = {"model": LLAMA, "hardware": Hardware.B300, "precision": "int8"}
 
 
-# Little's law
-
-
-@some
-@given(load=loads())
-def test_requests_in_flight_are_rate_times_latency(load):
-    r = solved(ServingSolver, load)
-    assume(r is not None)
-    held = si(r.request_throughput) * si(r.latency)
-    assert held == pytest.approx(load["batch_size"], rel=1e-9)
+# Requests that come at once
 
 
 def test_answers_of_one_token_wait_for_all_other_prompts():
@@ -94,39 +100,6 @@ def assert_shares(result):
         assert -1e-12 <= share <= 1 + 1e-12, name
 
 
-@some
-@given(call=passes())
-@example(call=B300 | {"seq_len": 131_072})
-@example(call=B300 | {"seq_len": 2**20})
-def test_a_pass_uses_no_more_than_there_is(call):
-    r = solved(SingleNodeSolver, call)
-    assume(r is not None)
-    assert_shares(r)
-
-
-@some
-@given(load=loads())
-@example(load=B300 | {"seq_len": 131_072, "output_len": 0})
-@example(load=B300 | {"seq_len": 8192, "output_len": 1024, "batch_size": 256})
-@example(load=A100 | {"model": Models.Gemma2_27B, "seq_len": 1, "output_len": 2, "batch_size": 8})
-@example(load=A100 | {"model": Models.CodeLlama_34B, "output_len": 64, "token_budget": 128})
-def test_a_server_uses_no_more_than_there_is(load):
-    r = solved(ServingSolver, load)
-    assume(r is not None)
-    assert_shares(r)
-
-
-@some
-@given(call=steps(), rank=st.sampled_from((None, 1, 64)))
-@example(call=ONE_A100 | {"seq_len": 1}, rank=8)
-@example(call=FEW_TOKENS, rank=None)
-def test_a_step_uses_no_more_than_there_is(call, rank):
-    r = solved(DistributedSolver, call | {"lora_rank": rank})
-    assume(r is not None)
-    assert_shares(r)
-    assert r.mfu <= r.hfu
-
-
 def assert_edge_within_peak(result, value, low):
     """At the fast edge of a band, neither arithmetic nor memory exceeds its peak rate."""
     if result[low] is not None:
@@ -135,50 +108,60 @@ def assert_edge_within_peak(result, value, low):
 
 
 @some
-@given(call=steps())
-@example(
-    call={
-        "model": LLAMA,
-        "fleet": Fleet(
-            name="V100",
-            node=Systems.Nodes.DGX2_V100,
-            count=1,
-            fabric=Systems.Fabrics.InfiniBand_NDR,
-        ),
-        "batch_size": 64,
-        "seq_len": 2048,
-        "precision": "fp16",
-        "tp_size": 2,
-        "microbatch_count": 8,
-        "zero_stage": 1,
-        "sequence_parallel": True,
-    }
-)
-def test_the_fast_edge_of_a_step_is_within_the_peak(call):
-    r = solved(DistributedSolver, call)
-    assume(r is not None)
-    for low in ("step_latency_low", "step_latency_family_low", "step_latency_unseen_low"):
-        assert_edge_within_peak(r, "step_latency_total", low)
-
-
-@some
 @given(call=passes())
-def test_the_fast_edge_of_a_pass_is_within_the_peak(call):
+@example(call=B300 | {"seq_len": 131_072})
+@example(call=B300 | {"seq_len": 2**20})
+def test_a_pass_uses_no_more_than_there_is(call):
     r = solved(SingleNodeSolver, call)
     assume(r is not None)
+    assert_shares(r)
     assert_edge_within_peak(r, "latency", "latency_low")
 
 
 @some
 @given(load=loads())
+@example(load=CROWD | {"output_len": 700, "reserved_output": 0.3, "block_size": 16})
+@example(load=CROWD | {"output_len": 2, "reserved_output": 0.0})
+@example(load=B300 | {"seq_len": 131_072, "output_len": 0, "batch_size": 1})
+@example(load=B300 | {"seq_len": 8192, "output_len": 1024, "batch_size": 256})
+@example(load=A100 | {"model": Models.Gemma2_27B, "seq_len": 1, "output_len": 2, "batch_size": 8})
+@example(load=A100 | {"model": Models.CodeLlama_34B, "output_len": 64, "token_budget": 128})
 @example(load={"model": LLAMA, "hardware": Hardware.TPUv6e, "precision": "bf16", "batch_size": 64})
 @example(load=A100 | {"hardware": Hardware.RTX_3090, "seq_len": 16, "output_len": 2048})
-def test_the_best_throughput_of_a_server_is_within_the_peak(load):
+def test_a_server_uses_no_more_than_there_is(load):
+    """Neither do its requests: those in flight are rate times latency (Little's law)."""
     r = solved(ServingSolver, load)
     assume(r is not None)
+    assert_shares(r)
+    held = si(r.request_throughput) * si(r.latency)
+    assert held == pytest.approx(load["batch_size"], rel=1e-9)
     if r.output_throughput_high is not None:
         used = max(r.hfu, r.mbu) * si(r.output_throughput_high)
         assert used <= si(r.output_throughput) * max(1 + 1e-9, r.hfu, r.mbu)
+
+
+@settings(max_examples=120, deadline=None)
+@given(call=steps(), rank=st.sampled_from((None, None, 1, 64)))
+@example(call=ONE_A100 | {"seq_len": 1}, rank=8)
+@example(call=FEW_TOKENS, rank=None)
+@example(call=V100, rank=None)
+def test_a_step_uses_no_more_than_there_is(call, rank):
+    """Its parts make the step, and its devices the fleet."""
+    r = solved(DistributedSolver, call | {"lora_rank": rank})
+    assume(r is not None)
+    assert_shares(r)
+    assert r.mfu <= r.hfu
+    for low in ("step_latency_low", "step_latency_family_low", "step_latency_unseen_low"):
+        assert_edge_within_peak(r, "step_latency_total", low)
+    parts = [si(r[name]) for name in PARTS]
+    assert all(part >= 0 for part in parts)
+    assert sum(parts) == pytest.approx(si(r.step_latency_total))
+    used = r.dp_size * r.parallelism.tp * r.parallelism.pp * r.parallelism.cp
+    assert used == call["fleet"].total_accelerators
+    assert r.parallelism.dp == r.dp_size
+    assert r.feasible == (r.fits_memory and r.whole_microbatches) == (not r.reasons)
+    tokens = si(r.token_throughput) / si(r.effective_throughput)
+    assert tokens == pytest.approx(call["seq_len"])
 
 
 def test_int8_on_a_device_with_faster_wide_formats():

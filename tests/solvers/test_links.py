@@ -414,3 +414,43 @@ def test_nothing_overlaps_in_a_textbook(name):
     with pytest.raises(ConfigError) as fault:
         solve(64, batch_size=64, **{name: 0.5})
     assert fault.value.argument == name
+
+
+CLUSTER = Systems.Clusters.Research_256
+
+
+def test_ranks_of_a_tensor_group_hold_different_experts():
+    """Liu et al. (2025): 32 experts' devices are 32 of a stage, whatever splits the rest."""
+    plan = {"model": Models.DeepSeek_V3, "fleet": CLUSTER, "batch_size": 256, "precision": "bf16"}
+    plan |= {"pp_size": 8, "microbatch_count": 8, "ep_size": 32}
+    one, four = (DistributedSolver.solve(**plan, tp_size=n, zero_stage=0) for n in (1, 4))
+    # Of its 8 layers, 3 are dense. Attention 8 x 187.1e6, dense blocks 3 x 396.4e6,
+    # shared experts 5 x 44.0e6, routers 5 x 1.8e6 and the table 926.7e6 make 3.842e9 parameters,
+    # which are split; 5 x 8 experts of 44.0e6, 1.762e9, are not: 2.722e9 over 5.604e9.
+    ratio = (four.weights_memory / one.weights_memory).to("").magnitude
+    assert ratio == pytest.approx(0.4858, rel=1e-3)
+    split = DistributedSolver.solve(**plan | {"ep_size": 1}, tp_size=4)
+    assert four.weights_memory < split.weights_memory / 4
+
+
+def test_experts_without_replicas_gather_nothing():
+    """All 64 devices of a stage share the experts, so only the rest has parts elsewhere."""
+    plan = {"model": Models.DeepSeek_V3, "fleet": CLUSTER, "batch_size": 256, "precision": "bf16"}
+    shared, whole = (
+        DistributedSolver.solve(**plan, zero_stage=3, ep_size=n, pp_size=4) for n in (64, 1)
+    )
+    assert shared.dp_communication_latency < whole.dp_communication_latency / 10
+
+
+@pytest.mark.parametrize(("ranks", "less"), [(8, True), (16, False)])
+def test_collectives_that_leave_the_server_are_not_hidden(ranks, less):
+    plan = {"model": Models.Llama3_70B, "fleet": CLUSTER, "batch_size": 64, "precision": "bf16"}
+    hidden, shown = (
+        DistributedSolver.solve(
+            **plan,
+            tp_size=ranks,
+            calibration=Calibrations.H100_Megatron.but(tensor_overlap=overlap),
+        )
+        for overlap in (0.65, 0.0)
+    )
+    assert (hidden.tp_communication_latency < shown.tp_communication_latency) == less

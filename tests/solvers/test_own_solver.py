@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import numpy as np
 import pytest
 
 from mlsysim import Q_, DistributedSolver, Hardware, Models, Systems, sweep
-from mlsysim.core.errors import ConfigError
 from mlsysim.core.fields import number, quantity, record
 from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import Inputs, Varying, default
@@ -103,13 +101,6 @@ def test_a_solver_made_from_ours_leaves_ours_alone():
     after = DistributedSolver.solve(**TRAINING)
     assert after.mfu == before.mfu
     assert str(after.explain("mfu")) == text
-
-
-@pytest.mark.parametrize("several", [[1, 2], (1, 2), range(1, 3), np.array([1, 2])])
-def test_several_values_belong_to_a_sweep(several):
-    with pytest.raises(ConfigError, match="use sweep") as fault:
-        DistributedSolver.solve(**TRAINING | {"tp_size": several})
-    assert fault.value.argument == "tp_size"
 
 
 def test_inputs_that_change_are_followed_again():

@@ -83,20 +83,6 @@ def test_what_is_read_again_by_hand():
     assert f"{1000 * full:,.0f} tokens" in r.reasons[0]
 
 
-@pytest.mark.parametrize("clients", [8, 300, 2000])
-@pytest.mark.parametrize("aside", [None, 0.0, 0.3, 0.75, 1.0])
-@pytest.mark.parametrize("output_len", [0, 1, 2, 700])
-def test_requests_in_flight_are_rate_times_latency(clients, aside, output_len):
-    r = served(
-        seq_len=1000,
-        output_len=output_len,
-        batch_size=clients,
-        reserved_output=aside,
-        block_size=16,
-    )
-    assert (r.request_throughput * r.latency).to("").magnitude == pytest.approx(clients)
-
-
 def test_reserving_everything_preempts_nothing():
     load = {"seq_len": 1000, "output_len": 1000, "batch_size": 2000}
     least, some, most = (served(**load, reserved_output=aside) for aside in (0.0, 0.75, 1.0))

@@ -1,6 +1,7 @@
-"""Calls that the first edition's other tutorials made: names of arguments and of results, formats.
+"""Calls that the first edition's pages made still work: names of arguments and results, formats.
 
-Written anew. What the numbers must be is tested elsewhere.
+Results were dictionaries first and attributes later; names, units and print formats are in print.
+What the numbers must be is tested elsewhere; here it is the surface.
 """
 
 from __future__ import annotations
@@ -10,17 +11,61 @@ import pytest
 
 import mlsysim
 from mlsysim import (
+    DistributedModel,
+    DistributedSolver,
     EconomicsSolver,
     Engine,
     Fleet,
     Infra,
+    Models,
+    NetworkFabric,
     ReliabilitySolver,
     ServingSolver,
     SustainabilitySolver,
     Systems,
 )
 
+MODEL = mlsysim.Models.Llama3_70B
+CLUSTER = mlsysim.Systems.Clusters.Research_256
 FLEET = Systems.Clusters.Frontier_8K
+
+
+def test_names_and_formats_of_the_registries():
+    assert MODEL is Models.Language.Llama3_70B
+    assert (MODEL.layers, MODEL.hidden_dim, MODEL.heads, MODEL.kv_heads) == (80, 8192, 64, 8)
+    assert f"{MODEL.parameters.to('Gparam'):.0f}" == "71 Gparam"
+    assert (CLUSTER.count, CLUSTER.node.accelerators_per_node) == (32, 8)
+    assert CLUSTER.total_accelerators == 256
+    assert isinstance(CLUSTER.fabric, NetworkFabric)
+    assert f"{CLUSTER.fabric.bandwidth.to('GB/s'):>10.0f~}".split() == ["12", "GB", "/", "s"]
+
+
+@pytest.mark.parametrize("solver", [DistributedSolver(), DistributedModel()])
+def test_dictionary_and_attributes_are_the_same_objects(solver):
+    sizes = {"batch_size": 256, "tp_size": 1, "pp_size": 1}
+    r = solver.solve(model=MODEL, fleet=CLUSTER, precision="fp16", **sizes)
+    for name in (
+        "dp_communication_latency",
+        "tp_communication_latency",
+        "communication_latency",
+        "pipeline_bubble_latency",
+        "bubble_fraction",
+        "step_latency_total",
+        "scaling_efficiency",
+        "effective_throughput",
+        "parallelism",
+    ):
+        assert r[name] is getattr(r, name)
+    assert r["node_performance"] is r.node_profile
+    assert r.node_performance.latency is r.compute_latency
+    assert dict(r)["parallelism"]["dp"] == 256
+    assert (r["parallelism"]["tp"], r["parallelism"]["pp"]) == (1, 1)
+    assert type(r.scaling_efficiency) is type(r.bubble_fraction) is float
+    assert f"{r.pipeline_bubble_latency.to('ms'):>10.1f~}".split() == ["0.0", "ms"]
+    assert r.effective_throughput.magnitude == pytest.approx(
+        256 / r.step_latency_total.to("s").magnitude
+    )
+    assert not r.feasible, "a 70B model does not train on one device"
 
 
 def test_a_pass_on_one_device():
