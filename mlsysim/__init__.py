@@ -33,6 +33,7 @@ from mlsysim.core.table import Table
 from mlsysim.core.types import (
     Accelerator,
     Attention,
+    Band,
     Calibration,
     Chunks,
     Compute,
@@ -140,6 +141,7 @@ __all__ = [
     "Accelerator",
     "Advice",
     "Attention",
+    "Band",
     "Calibration",
     "Calibrations",
     "CapacityPlan",

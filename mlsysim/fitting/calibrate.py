@@ -12,7 +12,8 @@ import numpy as np
 
 from mlsysim.core.errors import ConfigError, MLSysError
 from mlsysim.core.fields import units_of
-from mlsysim.core.types import Calibration, Covered, Machine, Software
+from mlsysim.core.result import plain
+from mlsysim.core.types import Band, Calibration, Covered, Machine, Software
 from mlsysim.fitting.constants import SPREAD, amounts, constants_of
 from mlsysim.fitting.posterior import (
     Posterior,
@@ -165,13 +166,15 @@ def _artifact(
     conflicts: Sequence[tuple[str, str, float]],
 ) -> dict[str, Any]:
     """Compose the artifact as plain data, rounded to significant digits."""
+    band = _band(pool.half_band)
     after = log_times(runs, found.constants, found.logs[None])[:, 0]
     data: dict[str, Any] = {
         "name": name,
         "device": runs[0].admitted.device.name,
         "base": {"machine": base.machine.name, "software": base.software.name},
-        "band": _band(pool.half_band),
-        "unseen_band": _wide_band(base, _band(pool.half_band)),
+        "band": plain(band),
+        # The band of plans unlike the runs is that of the base, but no narrower than our own.
+        "unseen_band": plain(base.unseen_band.union(band)),
         "covers": _covered(runs),
         "formats": list(base.formats),
         "factors": {
@@ -204,7 +207,7 @@ def _artifact(
         data["next_run"] = {
             "like": pool.best.like[:_LONGEST],
             "changes": pool.best.changes,
-            "band": _band(pool.best.half_band),
+            "band": plain(_band(pool.best.half_band)),
         }
     factors: dict[str, dict[str, float]] = {"machine": {}, "software": {}}
     for constant, log in zip(found.constants, found.logs, strict=True):
@@ -214,15 +217,6 @@ def _artifact(
         base.software, factors["software"]
     )
     return data
-
-
-def _wide_band(base: Calibration, narrow: Mapping[str, float]) -> dict[str, float | None]:
-    """Return the band of plans unlike the runs: that of the base, but no narrower than our own."""
-    low, high = base.unseen_band_low, base.unseen_band_high
-    return {
-        "low": None if low is None else min(low, narrow["low"]),
-        "high": None if high is None else max(high, narrow["high"]),
-    }
 
 
 def _covered(runs: Sequence[Run]) -> dict[str, Any]:
@@ -246,8 +240,8 @@ def _multiplied(row: Machine | Software, factors: Mapping[str, float]) -> dict[s
     return found
 
 
-def _band(half: float) -> dict[str, float]:
-    return {"low": _short(math.exp(-half)), "high": _short(math.exp(half))}
+def _band(half: float) -> Band:
+    return Band(low=_short(math.exp(-half)), high=_short(math.exp(half)))
 
 
 def _short(value: float) -> float:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from importlib.resources import files
 from typing import Any, TypeAlias, TypeVar
 
 from mlsysim.core.catalog import Catalog, Deferred
-from mlsysim.core.errors import ConfigError, UnknownEntryError
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, priors, units_of
-from mlsysim.core.types import Source, cite
+from mlsysim.core.types import Band, Source, cite
 from mlsysim.core.units import Q_, read_amount
 
 Row = TypeVar("Row", bound=Record)
@@ -124,6 +124,14 @@ def _value(hint: Any, where: str, entry: Any) -> Any:
     if isinstance(entry, Mapping):
         kinds = [option for option in options if option is not types.NoneType]
         return record_of(where, entry, *kinds)
+    if Band in options:
+        edges = entry.split() if isinstance(entry, str) else entry
+        if len(edges) != 2:
+            raise ConfigError(
+                f"{where}: {shown(entry)} is not a band: state its lower and its upper edge",
+                argument=where,
+            )
+        return record_of(where, dict(zip(("low", "high"), edges, strict=True)), Band)
     if isinstance(entry, str) and bool in options:
         if entry not in _SWITCHES:
             raise UnknownEntryError.build(entry, where, _SWITCHES)
@@ -341,7 +349,7 @@ class _Constants:
             origins = {name: (self.usual.get(name, main), key) for name in usual}
         stated: dict[str, str] = {}
         for origin in self.sources:
-            for name, value in _edges(entry.get(origin, {})):
+            for name, value in entry.get(origin, {}).items():
                 if name in stated:
                     raise ConfigError(
                         f"{self.file}, {key}: {name} is in {stated[name]} and in {origin}: state "
@@ -366,12 +374,3 @@ class _Constants:
                 if name != "estimated"
             }
         )
-
-
-def _edges(section: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the constants of a section; a band is a pair, and two fields of a record."""
-    for name, value in section.items():
-        if name.endswith("_band"):
-            yield from zip((f"{name}_low", f"{name}_high"), value, strict=True)
-        else:
-            yield name, value

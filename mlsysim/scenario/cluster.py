@@ -15,7 +15,7 @@ from mlsysim.core.fields import Record, number, record, units_of
 from mlsysim.core.files import printable, write_text
 from mlsysim.core.result import plain
 from mlsysim.core.table import Column, Table
-from mlsysim.core.types import Calibration, Covered, Machine, Software, Source
+from mlsysim.core.types import Band, Calibration, Covered, Machine, Software, Source
 from mlsysim.scenario.files import (
     NUMBER,
     TEXT,
@@ -143,14 +143,13 @@ class NextRun(Record):
         Identifier of the row from which it differs.
     changes : Mapping[str, object]
         Arguments of `DistributedSolver.solve` that differ; ``nodes`` is the count of the fleet.
-    band_low, band_high : float
+    band : Band
         The band after this measurement.
     """
 
     like: str
     changes: Mapping[str, Any]
-    band_low: float = number()
-    band_high: float = number()
+    band: Band
 
     def __str__(self) -> str:
         changes = ", ".join(f"{name} = {value}" for name, value in self.changes.items())
@@ -241,18 +240,14 @@ class ClusterCalibration(Calibration):
             "name": self.name,
             "device": self.device,
             "base": {"machine": self.base_machine, "software": self.base_software},
-            "band": {"low": self.family_band_low, "high": self.family_band_high},
-            "unseen_band": {"low": self.unseen_band_low, "high": self.unseen_band_high},
+            "band": plain(self.band),
+            "unseen_band": plain(self.unseen_band),
             "formats": list(self.formats),
             "factors": {each.name: {n: getattr(each, n) for n in factors} for each in self.factors},
             "rows": plain(self.rows),
             "refused": plain(self.refused),
             "next_run": run
-            and {
-                "like": run.like,
-                "changes": plain(run.changes),
-                "band": {"low": run.band_low, "high": run.band_high},
-            },
+            and {"like": run.like, "changes": plain(run.changes), "band": plain(run.band)},
         }
         if covered is not None:
             sizes = {n: {"least": low, "most": high} for n, low, high in covered.ranges()}
@@ -273,9 +268,7 @@ class ClusterCalibration(Calibration):
             if most > 1
         ]
         parts += [" or ".join(self.covered.precision), " or ".join(self.covered.networks)]
-        band = (self.unseen_band_low, self.unseen_band_high)
-        beyond = "no band" if None in band else "{:.3g} to {:.3g}".format(*band)
-        return f"{', '.join(parts)}; beyond: {beyond}"
+        return f"{', '.join(parts)}; beyond: {self.unseen_band}"
 
     def to_yaml(self) -> str:
         """Return the calibration as YAML, which `load_calibration` reads from a file."""
@@ -309,7 +302,7 @@ class ClusterCalibration(Calibration):
             f"{printable(self.name)}: {self.device}, calibrated to {len(self.rows)} {runs}",
             f"started from: {self.base_machine}, {self.base_software}",
             f"mean error on these runs: {before:.1f}% before, {after:.1f}% after",
-            f"band: {self.family_band_low:.3g} to {self.family_band_high:.3g} times the prediction",
+            f"band: {self.band} times the prediction",
             f"applies to plans like the runs: {self._coverage()}",
             "",
             str(self.table()),
@@ -324,8 +317,7 @@ class ClusterCalibration(Calibration):
             lines += ["", f"far from all published constants: {factors}", _CHECK_FIRST]
         lines += [f"\n{each}" for each in self.conflicts]
         if self.next_run is not None:
-            low, high = self.next_run.band_low, self.next_run.band_high
-            lines += ["", f"measure next: {self.next_run} (band: {low:.3g} to {high:.3g})"]
+            lines += ["", f"measure next: {self.next_run} (band: {self.next_run.band})"]
         if self.refused:
             lines += ["", f"{len(self.refused)} rejected:"]
             lines += [f"  {printable(row.id)}: {printable(row.reason)}" for row in self.refused]
@@ -428,8 +420,7 @@ def _made(document: Document) -> ClusterCalibration:
 def _schema() -> Schema:
     """Return the schema of a file."""
     factor = record_schema(FittedFactor)["properties"]
-    band = _group({"low": NUMBER, "high": NUMBER})
-    edge: Schema = {"type": ["number", "null"]}
+    band, edge = _band_of(NUMBER), {"type": ["number", "null"]}
     texts: Schema = {"type": "array", "items": TEXT, "reads": tuple}
     covered = {name: _group({"least": NUMBER, "most": NUMBER}) for name in Covered.sizes()}
     return _group(
@@ -441,7 +432,7 @@ def _schema() -> Schema:
             "base": _group({"machine": TEXT, "software": TEXT}),
             "band": band,
             # Constants without any compared run have no such band.
-            "unseen_band": _group({"low": edge, "high": edge}),
+            "unseen_band": _band_of(edge),
             "formats": texts,
             "factors": {
                 "type": "object",
@@ -457,7 +448,7 @@ def _schema() -> Schema:
             "next_run": {
                 **_group({"like": TEXT, "changes": {"type": "object"}, "band": band}),
                 "type": ["object", "null"],
-                "reads": _next_run_of,
+                "reads": lambda values: values and NextRun(**values),
             },
             "machine": _group(_constants_of(Machine)),
             "software": _group({"release": TEXT} | _constants_of(Software)),
@@ -484,11 +475,8 @@ def _constants_of(kind: type[Machine | Software]) -> dict[str, Schema]:
     return {name: fields[name] for name, _, _ in units_of(kind)}
 
 
-def _next_run_of(values: Mapping[str, Any] | None) -> NextRun | None:
-    if values is None:
-        return None
-    low, high = values["band"]["low"], values["band"]["high"]
-    return NextRun(like=values["like"], changes=values["changes"], band_low=low, band_high=high)
+def _band_of(edge: Schema) -> Schema:
+    return _group({"low": edge, "high": edge}, reads=lambda values: Band(**values))
 
 
 def _covered_of(values: Mapping[str, Any]) -> Covered:
@@ -513,16 +501,16 @@ def _calibration_of(values: Mapping[str, Any]) -> ClusterCalibration:
         return kind(name=name, source=source, estimated=estimated, **numbers)
 
     copied_keys = ("name", "device", "formats", "factors", "rows", "refused", "next_run")
-    bands = {"family": values["band"], "unseen": values["unseen_band"]}
     return ClusterCalibration(
         source=source,
         machine=constants(Machine, values["machine"]),
         software=constants(Software, values["software"]),
+        band=values["band"],
+        unseen_band=values["unseen_band"],
         base_machine=base["machine"],
         base_software=base["software"],
         made_with=made_with,
         covered=values.get("covers"),
         conflicts=values.get("conflicts", ()),
-        **{f"{basis}_band_{edge}": bands[basis][edge] for basis in bands for edge in bands[basis]},
         **{key: values[key] for key in copied_keys},
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
+from mlsysim.core.forms import replaced
 from mlsysim.core.inputs import Inputs, default
 from mlsysim.core.numeric import Value, is_known, maximum, minimum, where
-from mlsysim.core.types import Accelerator, PowerCalibration, Precision, find_precision
+from mlsysim.core.types import Accelerator, Band, PowerCalibration, Precision, find_precision
 from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.conventions import CONVENTIONS, Conventions
@@ -67,17 +66,25 @@ def flops_share(
     )
 
 
-def within_peak(edge: Any, used: Value) -> Value:
-    """Return the lower edge of a band of times, at least the share of the peak that is in use.
+def within_peak(band: Band, used: Value) -> Band:
+    """Return a band of times that starts no lower than the share of the peak that is in use.
 
     Below that share of the predicted time, arithmetic or memory would exceed its peak rate.
     """
-    return where(is_known(edge), maximum(edge, minimum(used, 1)), edge)
+    low = where(is_known(band.low), maximum(band.low, minimum(used, 1)), band.low)
+    return replaced(band, low=low)
 
 
-def rate_within_peak(edge: Any, used: Value) -> Value:
-    """Return the upper edge of a band of rates, at most what the rest of the peak allows."""
-    return where(is_known(edge), minimum(edge, 1 / minimum(used, 1)), edge)
+def rate_within_peak(band: Band, used: Value) -> Band:
+    """Return a band of rates that ends no higher than the rest of the peak allows."""
+    high = where(is_known(band.high), minimum(band.high, 1 / minimum(used, 1)), band.high)
+    return replaced(band, high=high)
+
+
+def edges(name: str, band: Band, prediction: Value) -> dict[str, Value]:
+    """Return the fields of a result with the edges of a band around a prediction."""
+    low, high = band.around(prediction)
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:

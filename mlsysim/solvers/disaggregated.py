@@ -28,7 +28,7 @@ from mlsysim.core.units import Quantity
 from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.arguments import Noun, Whole
 from mlsysim.solvers.base import Model, Rule, Solver
-from mlsysim.solvers.device import memory_account
+from mlsysim.solvers.device import edges, memory_account
 from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences
 from mlsysim.solvers.serving.inputs import (
     NOTHING_TO_LOAD,
@@ -328,11 +328,9 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     busy = rate / prefills.capacity
     return {
         "ttft": ttft,
-        "ttft_low": c.ttft_band_low * ttft,
-        "ttft_high": c.ttft_band_high * ttft,
+        **edges("ttft", c.ttft_band, ttft),
         "itl": itl,
-        "itl_low": c.itl_band_low * itl,
-        "itl_high": c.itl_band_high * itl,
+        **edges("itl", c.itl_band, itl),
         "latency": latency,
         "prefill_latency": prefills.alone,
         "kv_transfer_time": transfer,
@@ -345,8 +343,7 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
         "request_throughput": mean_rate,
         "output_throughput": i.output_len * mean_rate,
         "throughput_per_device": per_device,
-        "throughput_per_device_low": c.throughput_band_low * per_device,
-        "throughput_per_device_high": c.throughput_band_high * per_device,
+        **edges("throughput_per_device", c.throughput_band, per_device),
         "prefill_throughput_per_device": i.seq_len * mean_rate / prefill_devices,
         "decode_throughput_per_device": i.output_len * mean_rate / decode_devices,
         "prefill_utilization": busy,

@@ -28,7 +28,7 @@ from mlsysim.registry.calibration.serving import pass_calibration_for
 from mlsysim.registry.conventions import TEXTBOOK_EFFICIENCY, Efficiency
 from mlsysim.solvers.arguments import Noun, PrecisionName, Share, Whole
 from mlsysim.solvers.base import Model, Solver, check_one_model, within_context
-from mlsysim.solvers.device import drawn_power, flops_share, within_peak
+from mlsysim.solvers.device import drawn_power, edges, flops_share, within_peak
 from mlsysim.solvers.inference import InferenceInputs, inference_device, inference_layer
 from mlsysim.solvers.layer import Device, Routed, head
 from mlsysim.solvers.tower import IMAGE_RULES, tower_flops, tower_of, tower_pass, tower_traffic
@@ -195,8 +195,7 @@ def operator_pass(i: PassInputs) -> dict[str, Any]:
     )
     return {
         "latency": latency,
-        "latency_low": within_peak(c.pass_band_low, maximum(mfu, power["mbu"])) * latency,
-        "latency_high": c.pass_band_high * latency,
+        **edges("latency", within_peak(c.pass_band, maximum(mfu, power["mbu"])), latency),
         "throughput": i.batch_size / latency,
         "bottleneck": where(overhead > maximum(arithmetic, traffic), "overhead", slower),
         "compute_time": arithmetic,
@@ -248,8 +247,7 @@ def _network_pass(i: PassInputs) -> dict[str, Any]:
     latency, used = answer["latency"], maximum(answer["mfu"], answer["mbu"])
     return {
         **answer,
-        "latency_low": within_peak(c.pass_band_low, used) * latency,
-        "latency_high": c.pass_band_high * latency,
+        **edges("latency", within_peak(c.pass_band, used), latency),
         "overhead_time": overhead,
     }
 

@@ -70,8 +70,8 @@ class Comparison:
         return self.low <= self.measured <= self.high
 
 
-Band = tuple[float | None, float | None]
-"""The edges of a band, if there is one."""
+Edges = tuple[float | None, float | None]
+"""The edges of a band around a prediction, in its unit, if there is a band."""
 
 
 def in_unit(result: Result, field: str, unit: str) -> Any:
@@ -97,7 +97,7 @@ def comparison(
     quantity: str = "",
     group: str = "",
     note: str = "",
-    band: Band | None = None,
+    band: Edges | None = None,
 ) -> Comparison:
     """Compare a measured value with a field of a result that has one, and with its band.
 
@@ -126,13 +126,13 @@ _BANDS = {"step_latency_total": "step_latency"}
 """Fields whose band has another name."""
 
 
-def band_of(result: Result, field: str, unit: str) -> Band:
+def band_of(result: Result, field: str, unit: str) -> Edges:
     """Return the edges of a field's own band in a unit; `None` without a band."""
     name = _BANDS.get(field, field)
     return in_unit(result, f"{name}_low", unit), in_unit(result, f"{name}_high", unit)
 
 
-def combined_band(result: Result, field: str, unit: str) -> Band:
+def combined_band(result: Result, field: str, unit: str) -> Edges:
     """Return the band of a field: its own, or one combined from those of the times in it.
 
     The latency of a request has the edges of its first token and of the tokens after it. A rate of

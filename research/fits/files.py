@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import textwrap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.types import Band
 from mlsysim.registry.tables import read_toml
 from research.rows import write_table
 
@@ -24,14 +28,18 @@ def write_rows(file: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     read_toml.cache_clear()
 
 
-def write_cells(file: str, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> None:
-    """Change numbers in a table, in rows that are given by their engine, core and format."""
+def write_cells(file: str, cells: Mapping[tuple[str, ...], Mapping[str, float | Band]]) -> None:
+    """Change constants in a table, in rows that are given by their engine, core and format."""
     path = DATA / file
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     for row in rows:
-        numbers = cells.get((row["engine"], row["core"], row["precision"]), {})
-        row.update({title: f"{value:.6g}" for title, value in numbers.items()})
+        constants = cells.get((row["engine"], row["core"], row["precision"]), {})
+        for title, value in constants.items():
+            if isinstance(value, Band):
+                row[title] = "{:.3f} {:.3f}".format(*value.around(1))
+            else:
+                row[title] = f"{value:.6g}"
     write_table(path, rows)
 
 
@@ -57,11 +65,21 @@ def hierarchical(
     }
 
 
-def with_bands(constants: Mapping[str, float], edges: Mapping[str, float]) -> dict[str, Any]:
-    """Return the section of a fit: its constants, and a pair of edges for each band."""
-    bands = {name.removesuffix("_low"): edge for name, edge in edges.items() if "_low" in name}
+def band_of(ratios: Sequence[float] | NDArray[np.float64]) -> Band:
+    """Return the band between the 10th and the 90th percentile of measured over predicted values.
+
+    A band contains its prediction, also where most runs lie on one side.
+    """
+    low, high = np.percentile(ratios, [10, 90])
+    return Band(low=min(1.0, float(low)), high=max(1.0, float(high)))
+
+
+def with_bands(constants: Mapping[str, float], bands: Mapping[str, Band]) -> dict[str, Any]:
+    """Return the section of a fit: its constants, and a pair of edges for each known band."""
     return {**constants} | {
-        band: [round(low, 3), round(edges[f"{band}_high"], 3)] for band, low in bands.items()
+        name: [round(edge, 3) for edge in band.around(1)]
+        for name, band in bands.items()
+        if band.known
     }
 
 

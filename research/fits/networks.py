@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from mlsysim.core.types import FixedShapeModel
+from mlsysim.core.types import Band, FixedShapeModel
 from mlsysim.registry.calibration.networks import CORES
 from mlsysim.solvers import SingleNodeSolver
 from research import MEASUREMENTS
-from research.fits.files import write_cells
+from research.fits.files import band_of, write_cells
 from research.readers import passes, tiny
 from research.rows import Row, read_rows, usable
 
@@ -143,14 +143,13 @@ class Fit:
         )
 
 
-def band(data: list[Run], keys: list[Key]) -> tuple[float, float]:
-    """Return the percentiles of measured over predicted, from cross-validation."""
+def band(data: list[Run], keys: list[Key]) -> Band:
+    """Return the band of measured over predicted times, from cross-validation."""
     ratios = []
     for number in range(FOLDS):
         fit = Fit([run for at, run in enumerate(data) if at % FOLDS != number], keys)
         ratios += [np.exp(-fit.error(run)) for run in data[number::FOLDS]]
-    low, high = np.percentile(ratios, [10, 90])
-    return float(low), float(high)
+    return band_of(ratios)
 
 
 @dataclass(frozen=True)
@@ -200,14 +199,13 @@ def gpu_constants(data: list[Pass]) -> tuple[float, float]:
     return float(share), float(layer_time)
 
 
-def gpu_band(data: list[Pass]) -> tuple[float, float]:
-    """Return the percentiles of measured over predicted, each device left out in turn."""
+def gpu_band(data: list[Pass]) -> Band:
+    """Return the band of measured over predicted times, each device left out in turn."""
     ratios = []
     for device in {p.device for p in data}:
         constants = gpu_constants([p for p in data if p.device != device])
         ratios += [np.exp(-p.error(*constants)) for p in data if p.device == device]
-    low, high = np.percentile(ratios, [10, 90])
-    return float(low), float(high)
+    return band_of(ratios)
 
 
 def report_gpus() -> None:
@@ -215,9 +213,13 @@ def report_gpus() -> None:
     data = gpu_passes()
     fitted = [p for p in data if p.split == "calibrate"]
     share, layer_time = constants = gpu_constants(fitted)
-    low, high = gpu_band(fitted)
-    cells = {"efficiency": round(share, 3), "layer_time [us]": float(f"{layer_time * 1e6:.3g}")}
-    cells |= {"pass_band_low": round(low, 3), "pass_band_high": round(high, 3)}
+    pass_band = gpu_band(fitted)
+    low, high = pass_band.around(1)
+    cells: dict[str, float | Band] = {
+        "efficiency": round(share, 3),
+        "layer_time [us]": float(f"{layer_time * 1e6:.3g}"),
+        "pass_band": pass_band,
+    }
     write_cells(FILE, {("TensorRT", "NVIDIA GPU", "int8"): cells})
     print("GPU_TensorRT", cells)
     for split in ("calibrate", "check"):
@@ -235,8 +237,8 @@ def main() -> None:
     data = [run for run in data if run not in single]
     keys = sorted({run.key for run in data})
     fit = Fit(fitted, keys)
-    low, high = (round(edge, 3) for edge in band(fitted, keys))
-    cells: dict[tuple[str, ...], dict[str, float]] = {}
+    pass_band = band(fitted, keys)
+    cells: dict[tuple[str, ...], dict[str, float | Band]] = {}
     for key in keys:
         for fast in (False, True) if key[0] == "HALE" else (False,):
             share, output, weight = fit.constants(key, fast=fast)
@@ -246,8 +248,7 @@ def main() -> None:
                 "efficiency": round(share, 3),
                 "output_flops [flop]": float(f"{output:.3g}"),
                 "weight_flops [flop]": float(f"{weight:.3g}"),
-                "pass_band_low": low,
-                "pass_band_high": high,
+                "pass_band": pass_band,
             }
     for run in single:
         share, output, weight = fit.of_one_run(run)

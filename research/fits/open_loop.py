@@ -17,11 +17,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from mlsysim.core.fields import field_unit
-from mlsysim.core.types import ServingCalibration
+from mlsysim.core.types import Band, ServingCalibration
 from mlsysim.core.units import Q_, base_unit
 from mlsysim.solvers import OpenLoopSolver
 from research import MEASUREMENTS
-from research.fits.files import with_bands, write_rows
+from research.fits.files import band_of, with_bands, write_rows
 from research.fits.serving import CONSTANTS, FILE, PULL, in_si, limits, printed
 from research.readers.open_loop import compare_open_loop
 from research.readers.serving_runs import arguments
@@ -89,8 +89,8 @@ def fit(fitted: list[Run]) -> dict[str, float]:
     return dict(zip(FITTED, map(float, np.exp(found.x)), strict=True))
 
 
-def bands(fitted: list[Run]) -> dict[str, float]:
-    """Return the 10th and 90th percentile of measured over predicted, for models left out."""
+def bands(fitted: list[Run]) -> dict[str, Band]:
+    """Return the bands of measured over predicted times, for models left out."""
     ratios: dict[str, list[float]] = {"itl": [], "ttft": []}
     for name in sorted({given["model"].name for _, given in fitted}):
         others = fit([run for run in fitted if run[1]["model"].name != name])
@@ -102,11 +102,7 @@ def bands(fitted: list[Run]) -> dict[str, float]:
                 if row.text(column) and result[field] is not None:
                     said = result[field].to("ms").magnitude
                     ratios[band].append(row.measured(column) / said)
-    return {
-        f"{band}_band_{edge}": clip(1.0, float(np.percentile(found, percent)))
-        for band, found in ratios.items()
-        for edge, percent, clip in (("low", 10, min), ("high", 90, max))
-    }
+    return {f"{name}_band": band_of(ratio) for name, ratio in ratios.items()}
 
 
 def main() -> int:

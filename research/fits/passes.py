@@ -14,10 +14,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from mlsysim.core.forms import replaced
+from mlsysim.core.types import Band
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.solvers.passes import PassInputs, operator_pass
 from research import MEASUREMENTS
-from research.fits.files import with_bands, write_rows
+from research.fits.files import band_of, with_bands, write_rows
 from research.fits.serving import (
     CONSTANTS,
     ENOUGH,
@@ -103,17 +104,16 @@ def fit_constants(name: str, runs: Passes) -> dict[str, float]:
     return constants(least_squares(residuals, start, bounds=(least, most), x_scale=0.1).x)
 
 
-def band(name: str, runs: Passes) -> tuple[float, float] | None:
-    """Return the percentiles of measured over predicted, from cross-validation."""
+def band(name: str, runs: Passes) -> Band:
+    """Return the band of measured over predicted times, from cross-validation."""
     if runs.value.size < ENOUGH:
-        return None
+        return Band()
     fold = np.arange(runs.value.size) % FOLDS
     ratio = np.empty_like(runs.value)
     for number in range(FOLDS):
         out = fold == number
         ratio[out] = np.exp(-runs.take(out).errors(fit_constants(name, runs.take(~out))))
-    low, high = np.percentile(ratio, [10, 90])
-    return float(low), float(high)
+    return band_of(ratio)
 
 
 def main() -> None:
@@ -121,10 +121,9 @@ def main() -> None:
     for name in FITS:
         runs = load(name, "calibrate")
         constants = fit_constants(name, runs)
-        edges = zip(("low", "high"), band(name, runs) or (), strict=False)
         section = with_bands(
             {constant: printed(constant, value) for constant, value in constants.items()},
-            {f"pass_band_{edge}": value for edge, value in edges},
+            {"pass_band": band(name, runs)},
         )
         write_rows(FILE, {name: {"passes": section}})
         print(f"\n{name}", section)

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from mlsysim.core.types import Band
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
 from mlsysim.registry.tables import read_toml
 from mlsysim.solvers import ServingSolver
 from research import MEASUREMENTS
-from research.fits.files import write_rows
+from research.fits.files import band_of, with_bands, write_rows
 from research.readers import energy_runs, tiny
 from research.readers.energy import drawn, predicted
 from research.readers.energy_runs import Drawn
@@ -29,7 +30,7 @@ from research.rows import Row, read_rows, usable
 
 DATA = MEASUREMENTS
 CONSTANTS = ("constant_share", "compute_share", "memory_share")
-BANDED = {"power": "device power", "energy": "energy per token"}
+BANDED = {"power_band": "device power", "energy_band": "energy per token"}
 ENOUGH = 20
 """Runs from which percentiles say something."""
 _STARTS = ((0.2, 0.5, 0.5), (0.3, 1.5, 0.8))
@@ -117,8 +118,8 @@ def fit(rows: Runs) -> Mapping[str, float]:
     return dict(zip(CONSTANTS, best.x, strict=True))
 
 
-def band(rows: Runs, quantity: str) -> tuple[float, float] | None:
-    """Return measured over predicted figures of one quantity at the edges of the band."""
+def band(rows: Runs, quantity: str) -> Band:
+    """Return the band of measured over predicted figures of one quantity."""
     ratios = []
     for model in sorted({run.model for run in of(rows, quantity)}):
         others = [run for run in rows if run.model != model]
@@ -127,14 +128,11 @@ def band(rows: Runs, quantity: str) -> tuple[float, float] | None:
         constants = fit(others)
         own = [run for run in of(rows, quantity) if run.model == model]
         ratios += [run.value / run.predict(constants) for run in own]
-    if len(ratios) < ENOUGH:
-        return None
-    # A band contains its prediction, also where most runs lie on one side.
-    return min(1.0, np.quantile(ratios, 0.1)), max(1.0, np.quantile(ratios, 0.9))
+    return band_of(ratios) if len(ratios) >= ENOUGH else Band()
 
 
-def tiny_band() -> tuple[float, float]:
-    """Return measured over predicted energy of a pass on a microcontroller, at the band's edges.
+def tiny_band() -> Band:
+    """Return the band of measured over predicted energy of a pass on a microcontroller.
 
     The design power of these devices is the mean of their runs: here, that of the others.
     """
@@ -152,7 +150,7 @@ def tiny_band() -> tuple[float, float]:
             others = [power for number, (power, *_) in enumerate(rows) if number != at]
             if others:
                 ratios.append(measured * len(others) / (sum(others) * predicted_time))
-    return float(np.quantile(ratios, 0.1)), float(np.quantile(ratios, 0.9))
+    return band_of(ratios)
 
 
 def main() -> None:
@@ -162,19 +160,14 @@ def main() -> None:
         found = fit(rows)
         powers = of(rows, "device power")
         errors = [abs(run.predict(found) / run.value - 1) for run in powers]
-        section: dict[str, Any] = {
-            constant: float(f"{found[constant]:.3g}") for constant in CONSTANTS
-        }
-        for prefix, quantity in BANDED.items():
-            edges = band(rows, quantity)
-            if edges is not None:
-                section[f"{prefix}_band"] = [round(float(edge), 3) for edge in edges]
+        section = with_bands(
+            {constant: float(f"{found[constant]:.3g}") for constant in CONSTANTS},
+            {name: band(rows, quantity) for name, quantity in BANDED.items()},
+        )
         print(f"{name}: {section}, {len(powers)} rows, MAPE {100 * np.mean(errors):.1f} %")
         if name in listed:
             write_rows("power.toml", {name: {"run_count": len(powers), "fitted": section}})
-    edges = tiny_band()
-    tiny = listed["Microcontroller"]["mlperf_tiny"]
-    tiny |= {"energy_band": [round(edge, 3) for edge in edges]}
+    tiny = with_bands(listed["Microcontroller"]["mlperf_tiny"], {"energy_band": tiny_band()})
     write_rows("power.toml", {"Microcontroller": {"mlperf_tiny": tiny}})
     print(f"Microcontroller: {tiny}")
 

@@ -28,7 +28,7 @@ from scipy.optimize import least_squares
 from mlsysim.core.errors import MLSysError
 from mlsysim.core.fields import field_unit, priors
 from mlsysim.core.forms import replaced
-from mlsysim.core.types import ServingCalibration
+from mlsysim.core.types import Band, ServingCalibration
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.tables import read_toml
@@ -37,7 +37,7 @@ from mlsysim.solvers.disaggregated import DisaggregatedInputs, serve_disaggregat
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.operators import serve_operators
 from research import MEASUREMENTS
-from research.fits.files import with_bands, write_rows
+from research.fits.files import band_of, with_bands, write_rows
 from research.fits.stacks import MeasuredRuns, Stack
 from research.readers import energy_runs, serving, serving_runs
 from research.readers.aliases import find_model
@@ -347,8 +347,8 @@ def fit(
     return Found(constants(found.x), found.jac, found.fun, fixed)
 
 
-def bands(found: Found, runs: Runs) -> dict[str, float]:
-    """Return the percentiles of measured over predicted, from cross-validation.
+def bands(found: Found, runs: Runs) -> dict[str, Band]:
+    """Return the bands of measured over predicted, from cross-validation.
 
     What was measured of one configuration stays in one fold: it is not independent. For models that
     no run served, each model is left out in turn; a single one tells nothing of others.
@@ -358,8 +358,8 @@ def bands(found: Found, runs: Runs) -> dict[str, float]:
     # The band is one of times, and a rate falls as they grow.
     sign = np.where(np.isin(runs.field, ("decode_throughput",)), 1, -1)
     fitted = np.exp(sign * runs.errors(found.whole))
-    edges: dict[str, float] = {}
-    for prefix, fold in (("", runs.inputs.plans() % FOLDS), ("new_", model)):
+    cross_validated: dict[str, Band] = {}
+    for prefix, fold in (("", runs.inputs.plans() % FOLDS), ("unseen_", model)):
         ratio = np.empty_like(runs.value)
         numbers = np.unique(fold)
         if len(numbers) < 2:
@@ -374,15 +374,12 @@ def bands(found: Found, runs: Runs) -> dict[str, float]:
                 chosen = np.isin(runs.field, ("latency",))
             if chosen.sum() >= ENOUGH:
                 # One step is not the whole fit: a band is no narrower than that of the fitted runs.
-                both = [np.percentile(part[chosen], [10, 90]) for part in (ratio, fitted)]
-                low, high = min(both[0][0], both[1][0]), max(both[0][1], both[1][1])
-                # A band contains its prediction, also where most runs lie on one side.
-                edges[f"{prefix}{field}_band_low"] = min(1.0, float(low))
-                edges[f"{prefix}{field}_band_high"] = max(1.0, float(high))
-    return edges
+                band = band_of(ratio[chosen]).union(band_of(fitted[chosen]))
+                cross_validated[f"{prefix}{field}_band"] = band
+    return cross_validated
 
 
-def population() -> dict[str, float]:
+def population() -> dict[str, Band]:
     """Return bands for a device that no run was measured on, and that has the common constants.
 
     They hold between engines as far as these differ, so each counts the same, however many runs it
@@ -401,14 +398,14 @@ def population() -> dict[str, float]:
             own = ratio[np.isin(runs.field, same)]
             if own.size:
                 ratios[field].append((own, np.full_like(own, 1 / own.size)))
-    edges: dict[str, float] = {}
+    bands: dict[str, Band] = {}
     for field, parts in ratios.items():
         value, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(value)
         share = np.cumsum(weight[order]) / weight.sum()
         low, high = (value[order][np.searchsorted(share, at)] for at in (0.1, 0.9))
-        edges |= {f"{field}_band_low": min(1.0, low), f"{field}_band_high": max(1.0, high)}
-    return edges
+        bands[f"{field}_band"] = Band(low=min(1.0, low), high=max(1.0, high))
+    return bands
 
 
 def printed(name: str, value: float) -> float:

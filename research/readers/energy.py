@@ -141,6 +141,5 @@ def compare(row: Row) -> Comparison | tuple[Comparison, ...]:
     constants = power_calibration_for(work.accelerator)
     shares = ("constant_share", "compute_share", "memory_share")
     power = work.power({name: constants.si(name) for name in shares})
-    edges = (constants.power_band_low, constants.power_band_high)
-    band = (energy_runs.scaled(edge, power) for edge in edges)
-    return row.compared(label, value, power, *band, group=group)
+    edges = constants.power_band.around(power)
+    return row.compared(label, value, power, *edges, group=group)

@@ -57,11 +57,6 @@ class Drawn:
         )
 
 
-def scaled(edge: float | None, predicted: Value) -> Value | None:
-    """Return the edge of a band around a prediction; `None` without a band."""
-    return None if edge is None else edge * predicted
-
-
 def _note(row: Row) -> str:
     """Return what is assumed of the prompts, if calibrate rows decided it; empty otherwise."""
     task = row.text("task")
@@ -154,8 +149,7 @@ def compare(row: Row) -> tuple[Comparison, ...]:
             "device power (W)",
             row.measured("power_W") / row.whole("n_gpus"),
             power,
-            scaled(constants.power_band_low, power),
-            scaled(constants.power_band_high, power),
+            *constants.power_band.around(power),
             group=f"{row.group}: device power",
             note=_note(row),
         ),

@@ -9,7 +9,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from mlsysim.core.errors import shown
-from mlsysim.core.types import Accelerator, Fleet, Node, TransformerModel, find_precision
+from mlsysim.core.types import Accelerator, Band, Fleet, Node, TransformerModel, find_precision
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Systems
 from mlsysim.registry.calibration.serving import serving_calibration_for
@@ -37,7 +37,7 @@ _RANGE = re.compile(r"\d+ runs, (\d+(?:\.\d+)?)-(\d+(?:\.\d+)?) tok/s")
 _REMOTE_READ = 31e9
 """Bytes per second at which a Max 1550 reads layers of another one: `calibrate` rows of two and
 four cards."""
-_REMOTE_BAND = (0.931, 1.064)
+_REMOTE_BAND = Band(low=0.931, high=1.064)
 """Percentiles 10 and 90 of measured over predicted times of these rows."""
 _OF_SIZE = 1.1
 """Factor by which bands are wider for shapes that only a size states. They then hold 89 percent of
@@ -282,14 +282,9 @@ def _across_cards(row: Row, device: Accelerator, constants: Any) -> Any:
     remote = (count - 1) / count * device.memory.si("bandwidth") / _REMOTE_READ
     efficiency = 1 / (1 / constants.memory_efficiency + remote)
     name = f"{constants.name}, several cards"
-    low, high = _REMOTE_BAND
-    edges = {
-        f"{prefix}{field}_band_{edge}": value
-        for prefix in ("", "new_")
-        for field in ("itl", "ttft")
-        for edge, value in (("low", low), ("high", high))
-    }
-    return replace(constants, name=name, memory_efficiency=efficiency, **edges)
+    names = ("itl_band", "ttft_band", "unseen_itl_band", "unseen_ttft_band")
+    bands = dict.fromkeys(names, _REMOTE_BAND)
+    return replace(constants, name=name, memory_efficiency=efficiency, **bands)
 
 
 def arguments(row: Row) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from mlsysim.registry.calibration.networks import CORES, network_calibration_for
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.solvers import SingleNodeSolver
 from mlsysim.validation.report import Comparison, comparison
-from research.readers.energy_runs import scaled
 from research.rows import Row, Skip
 
 _NETWORKS: Mapping[str, FixedShapeModel] = {
@@ -118,7 +117,5 @@ def compare(row: Row) -> tuple[Comparison, ...]:
         return (times,)
     measured, power = row.measured("energy_uJ"), power_calibration_for(given["hardware"])
     energy = comparison(row, result, "energy", "uJ", measured, group=f"{row.group}: energy")
-    low, high = (
-        scaled(edge, energy.predicted) for edge in (power.energy_band_low, power.energy_band_high)
-    )
+    low, high = power.energy_band.around(energy.predicted)
     return times, replace(energy, low=low, high=high)

@@ -9,11 +9,10 @@ import pytest
 
 from mlsysim import (
     Q_,
-    Calibrations,
+    Band,
     ConfigError,
     Hardware,
     Models,
-    PowerCalibrations,
     ServingCalibrations,
     Systems,
 )
@@ -119,13 +118,19 @@ def test_shares_of_calibrations_are_at_most_one(row):
         assert getattr(dataclasses.replace(row, **{name: 1}), name) == 1
 
 
-@pytest.mark.parametrize("row", [Calibrations.B200_Megatron, PowerCalibrations.Hopper])
-def test_bands_have_two_edges_in_order(row):
-    low = next(f.name for f in dataclasses.fields(row) if f.name.endswith("_band_low"))
-    high = low.replace("low", "high")
-    refused(row, low, **{low: None})
-    refused(row, low, **{low: 2.0, high: 1.0})
-    assert getattr(dataclasses.replace(row, **{low: None, high: None}), low) is None
+@pytest.mark.parametrize("change", [{"low": None}, {"high": None}, {"low": 1.1}, {"high": 0.9}])
+def test_a_band_has_two_edges_around_the_prediction(change):
+    refused(Band(low=0.8, high=1.2), *change, **change)
+
+
+def test_edges_of_bands():
+    narrow, late = Band(low=1.0, high=1.0), Band(low=0.9, high=1.5)
+    assert narrow.around(20) == (20, 20)
+    assert late.around(20) == (18, 30)
+    assert Band().around(20) == (None, None)
+    assert late.union(Band(low=0.5, high=1.2)) == Band(low=0.5, high=1.5)
+    assert late.union(Band()) == Band().union(late) == Band()
+    assert [band.known for band in (late, Band())] == [True, False]
 
 
 def test_whole_numbers_end_where_floats_stop_counting():

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mlsysim import Models
+from mlsysim import Models, NetworkCalibrations, ServingCalibrations
 from mlsysim.core.errors import ConfigError, UnknownEntryError
 from mlsysim.core.provenance import cited
 from mlsysim.core.types import (
@@ -137,13 +137,19 @@ def test_provenance_of_a_field_that_does_not_exist(kind, where):
 
 
 ROWS = {
-    PowerCalibrations.Hopper: {"measured_on": [5, np.arange(2), None]},
+    PowerCalibrations.Hopper: {
+        "measured_on": [5, np.arange(2), None],
+        "power_band": [(0.9, 1.2), None],
+    },
+    NetworkCalibrations.GPU_TensorRT: {"pass_band": [(0.9, 1.2), None]},
+    ServingCalibrations.Ampere: {"unseen_itl_band": [(0.9, 1.2), None]},
     PRECISIONS["fp16"]: {"name": [5, ["fp16"]]},
     ATTENTION["fused"]: {"name": [5, ["fused"]]},
     Frameworks.FSDP2: {"release": [5]},
     Calibrations.H100_Megatron: {
         "basis": ["x", 5],
         "machine": [Frameworks.FSDP2],
+        "band": [(0.9, 1.2), None],
         "formats": [("fp16", 5), ("x",), ("fp16", ["fp8"]), "fp16"],
     },
     Models.ResNet50: {"input_shape": [("a", -1), (3, 0), (3, 1.5), (True,), 5]},

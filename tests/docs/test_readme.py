@@ -52,7 +52,7 @@ def test_the_values_to_follow_end_where_the_text_says(root: Path) -> None:
     assert "fleet.node.scale_up.bandwidth" in origins
     served = ServingSolver.solve(model=Models.Llama3_8B, hardware=Hardware.H100)
     for result, edge, constant in (
-        (names["result"], "step_latency_low", "calibration.unseen_band_low"),
-        (served, "itl_low", "calibration.itl_band_low"),
+        (names["result"], "step_latency_low", "calibration.unseen_band.low"),
+        (served, "itl_low", "calibration.itl_band.low"),
     ):
         assert constant in {item.origin for item in result.explain(edge).unpruned().inputs}

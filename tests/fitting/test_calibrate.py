@@ -147,13 +147,13 @@ def test_moved_constants_are_recovered_within_their_uncertainty(left_out):
     assert ours.errors()[1] < 0.35 * ours.errors()[0]
     for other in OTHERS:
         ratio = predicted(other, moved()) / predicted(other, ours)
-        assert ours.family_band_low <= ratio <= ours.family_band_high
+        assert ours.band.low <= ratio <= ours.band.high
 
 
 def test_more_runs_narrow_the_band_and_identify_more():
     one, four = (mlsysim.calibrate(timed(rows, moved()), base=BASE) for rows in (PLANS[:1], PLANS))
-    assert four.family_band_high < one.family_band_high
-    assert four.family_band_low > one.family_band_low
+    assert four.band.high < one.band.high
+    assert four.band.low > one.band.low
     uncertainty = {each.name: each.uncertainty for each in one.factors}
     assert all(each.uncertainty <= uncertainty[each.name] + 1e-4 for each in four.factors)
     assert set(four.unidentified) < set(one.unidentified)
@@ -355,7 +355,7 @@ def test_the_next_run_narrows_the_band_as_promised():
     first = mlsysim.calibrate(rows, base=BASE)
     following = first.next_run
     assert following.like == "short"
-    assert following.band_high < first.family_band_high
+    assert following.band.high < first.band.high
     changes = dict(following.changes)
     nodes = changes.pop("nodes", None)
     row = PLANS[0] | changes | ({"fleet": fleet(nodes)} if nodes else {})
@@ -363,7 +363,7 @@ def test_the_next_run_narrows_the_band_as_promised():
     result = DistributedSolver.solve(**arguments(run) | {"calibration": BASE})
     assert result.feasible
     second = mlsysim.calibrate([*rows, run | {"id": "next"}], base=BASE)
-    assert second.family_band_high < first.family_band_high
+    assert second.band.high < first.band.high
 
 
 SERVED = {"model": "Llama3_8B", "hardware": "H100", "tp_size": 1, "ttft (ms)": 9}
@@ -418,7 +418,7 @@ def test_predictions_do_not_depend_on_the_order_of_the_runs():
         mlsysim.calibrate(rows, base=BASE) for rows in (timed(PLANS), timed(PLANS)[::-1])
     )
     assert forth.machine.gemm_efficiency == pytest.approx(back.machine.gemm_efficiency, rel=1e-5)
-    assert forth.family_band_high == pytest.approx(back.family_band_high, rel=1e-3)
+    assert forth.band.high == pytest.approx(back.band.high, rel=1e-3)
 
 
 def test_times_of_many_factors_are_those_of_each():

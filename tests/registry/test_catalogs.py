@@ -11,6 +11,7 @@ import pytest
 from mlsysim import (
     Q_,
     Accelerator,
+    Band,
     Calibration,
     ConfigError,
     Frameworks,
@@ -25,7 +26,8 @@ from mlsysim import (
     UnknownEntryError,
 )
 from mlsysim.core.fields import priors
-from mlsysim.core.types import Entry, FixedShapeModel, TransformerModel, cite
+from mlsysim.core.types import Entry, FixedShapeModel, PowerCalibration, TransformerModel, cite
+from mlsysim.core.types.calibration import UNSEEN_BAND
 from mlsysim.registry import tables
 from mlsysim.registry.tables import Sections, constants, record_of, table
 from research.fits.files import DATA, toml_text, with_bands
@@ -49,8 +51,8 @@ def test_files_have_the_layout_in_which_fits_write_them(file):
 
 
 def test_a_fit_writes_bands_as_pairs():
-    edges = {"itl_band_low": 0.87654, "itl_band_high": 1.2}
-    assert with_bands({"kv_efficiency": 0.5}, edges) == {
+    bands = {"itl_band": Band(low=0.87654, high=1.2), "ttft_band": Band()}
+    assert with_bands({"kv_efficiency": 0.5}, bands) == {
         "kv_efficiency": 0.5,
         "itl_band": [0.877, 1.2],
     }
@@ -132,7 +134,7 @@ def test_a_row_has_fitted_inherited_and_usual_constants(file):
     assert rows["Old"].note == "Of 2024."
     old, new = (rows[name].__get__(None) for name in ("Old", "New"))
     assert old.formats == ("fp16",)
-    assert (old.itl_band_low, old.itl_band_high) == (0.9, 1.2)
+    assert old.itl_band == Band(low=0.9, high=1.2)
     assert old.layer_overhead.to("us").magnitude == 30
     assert str(old.source_of("kv_efficiency")) == "Fit, runs of A100"
     assert old.memory_efficiency == priors(ServingCalibration)["memory_efficiency"].usual
@@ -141,7 +143,7 @@ def test_a_row_has_fitted_inherited_and_usual_constants(file):
     assert not old.is_estimated("ffn_bytes")
     assert old.source_of("ffn_bytes").title == "Counted"
     # The band of the old engine does not hold for the new one.
-    assert new.itl_band_low is None
+    assert not new.itl_band.known
     assert new.kv_efficiency == 0.5
     assert str(new.source_of("kv_efficiency")) == "Fit, runs of A100"
     assert str(new.source_of("layer_overhead")) == "Fit, runs of H100"
@@ -190,12 +192,22 @@ def test_a_line_of_a_table_is_a_record(monkeypatch, tmp_path):
 
 
 def test_a_table_may_refer_to_rows_of_another(monkeypatch, tmp_path):
-    text = "row,machine,software,basis,source\nNew,A100,MaxText,unseen,fit_training\n"
+    text = (
+        "row,machine,software,basis,band,unseen_band,source\n"
+        "New,A100,MaxText,unseen,0.9 1.2,,fit_training\n"
+    )
     catalogs = {"machine": Machines, "software": Frameworks}
     row = rows_of(monkeypatch, tmp_path, text, Calibration, **catalogs)["New"].__get__(None)
     assert row.machine is Machines.A100
     assert row.software is Frameworks.MaxText
     assert row.name == f"{Machines.A100.name}, {Frameworks.MaxText.name}"
+    assert (row.band, row.unseen_band) == (Band(low=0.9, high=1.2), UNSEEN_BAND)
+
+
+@pytest.mark.parametrize("edges", ["0.9", "0.9 1.2 1.3", [1.1, 1.2], ["low", "high"]])
+def test_what_a_file_cannot_state_as_a_band_is_an_error(edges):
+    with pytest.raises(ConfigError, match="Row: power_band"):
+        record_of("Row", {"power_band": edges}, PowerCalibration)
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,8 @@ def test_the_registry_holds_what_the_fit_prints():
             found = getattr(held, constant)
             found = getattr(found, "magnitude", found)
             assert printed(constant, value) == pytest.approx(found, rel=0.02), (name, constant)
-        edges = band(name, runs)
-        if edges is None:
-            assert held.pass_band_low is held.pass_band_high is None
-        else:
-            assert edges == pytest.approx((held.pass_band_low, held.pass_band_high), abs=2e-3)
+        edges = band(name, runs).around(1)
+        assert edges == pytest.approx(held.pass_band.around(1), abs=2e-3)
 
 
 def test_rows_that_cannot_be_predicted_say_why():

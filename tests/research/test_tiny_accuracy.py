@@ -56,7 +56,7 @@ def test_a_row_by_hand():
     seconds = work / (c.efficiency * 4 * 160e6)
     assert latency.predicted == pytest.approx(1000 * seconds)
     assert latency.measured == 29.05625
-    assert latency.low == pytest.approx(c.pass_band_low * latency.predicted)
+    assert latency.low == pytest.approx(c.pass_band.low * latency.predicted)
     assert energy.measured == 656.163
     assert energy.predicted == pytest.approx(1e6 * seconds * 23.0e-3, rel=1e-6)
 
@@ -152,19 +152,19 @@ def test_the_registry_holds_what_the_fit_prints():
     single, fitted = single_runs(data)
     keys = sorted({run.key for run in data if run not in single})
     fit = Fit(fitted, keys)
-    edges = band(fitted, keys)
+    edges = band(fitted, keys).around(1)
     held = {(c.engine, c.core, c.precision): c for c in NetworkCalibrations if "GPU" not in c.core}
     for run in single:
         c = held.pop(run.key)
         constants = (c.efficiency, c.output_flops.magnitude, c.weight_flops.magnitude)
         assert fit.of_one_run(run) == pytest.approx(constants, rel=0.01)
-        assert c.pass_band_low is None
+        assert not c.pass_band.known
     assert {(k[0].removesuffix(FAST), *k[1:]) for k in held} == set(keys)
     for (engine, core, precision), c in held.items():
         key, fast = (engine.removesuffix(FAST), core, precision), engine.endswith(FAST)
         found = (c.efficiency, c.output_flops.magnitude, c.weight_flops.magnitude)
         assert fit.constants(key, fast=fast) == pytest.approx(found, rel=0.01)
-        assert edges == pytest.approx((c.pass_band_low, c.pass_band_high), abs=2e-3)
+        assert edges == pytest.approx(c.pass_band.around(1), abs=2e-3)
 
 
 def test_the_constants_of_gpus_are_those_of_the_fit():
@@ -176,7 +176,7 @@ def test_the_constants_of_gpus_are_those_of_the_fit():
     share, layer_time = gpu_constants(fitted)
     assert c.efficiency == pytest.approx(share, abs=6e-4)
     assert c.layer_time.to("s").magnitude == pytest.approx(layer_time, rel=1e-3)
-    assert (c.pass_band_low, c.pass_band_high) == pytest.approx(gpu_band(fitted), abs=1e-3)
+    assert c.pass_band.around(1) == pytest.approx(gpu_band(fitted).around(1), abs=1e-3)
 
 
 def test_error_of_resnet_on_gpus():

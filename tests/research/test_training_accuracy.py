@@ -170,7 +170,7 @@ def test_the_band_of_unseen_systems_is_what_families_left_out_tell():
     row = Calibrations.Uncalibrated.but()
     usual = calibration_for(Hardware.H100)
     assert usual.basis == row.basis == "unseen"
-    assert (usual.unseen_band_low, usual.unseen_band_high) == pytest.approx(edges, abs=0.01)
+    assert usual.unseen_band.around(1) == pytest.approx(edges, abs=0.01)
 
 
 def test_the_band_of_devices_without_runs_comes_from_leaving_machines_out(fit):
@@ -179,9 +179,9 @@ def test_the_band_of_devices_without_runs_comes_from_leaving_machines_out(fit):
     ratios = machine_ratios(fit[0].runs)
     assert len({machine for machine, _ in ratios}) >= 10
     row = Calibrations.Uncalibrated
-    assert row.unseen_band_low == pytest.approx(band([*ratios.values()])[0], abs=2e-3)
+    assert row.unseen_band.low == pytest.approx(band([*ratios.values()])[0], abs=2e-3)
     amd = np.median(ratios["MI300X", "torchtitan MI300X"])
-    assert row.unseen_band_high == pytest.approx(amd, abs=2e-3)
+    assert row.unseen_band.high == pytest.approx(amd, abs=2e-3)
 
 
 def test_a_device_without_runs_is_no_faster_than_measured_ones():
@@ -196,7 +196,7 @@ def test_a_device_without_runs_is_no_faster_than_measured_ones():
 def test_runs_left_out_lie_within_the_band_and_nearer_than_by_a_constant_share():
     """Rows kept from every fit, of families that were left out: four of five lie in the band."""
     usual = calibration_for(Hardware.H100)
-    low, high = usual.unseen_band_low, usual.unseen_band_high
+    low, high = usual.unseen_band.around(1)
     inside, better = [], []
     for measured, predicted, constant, kept in (rows.T for rows in families().values()):
         own = kept == 1

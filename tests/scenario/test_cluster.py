@@ -86,8 +86,8 @@ def test_it_is_a_calibration_like_those_of_the_registry(ours):
         edge / result.step_latency_total
         for edge in (result.step_latency_low, result.step_latency_high)
     )
-    assert low.to("").magnitude == pytest.approx(ours.family_band_low)
-    assert high.to("").magnitude == pytest.approx(ours.family_band_high)
+    assert low.to("").magnitude == pytest.approx(ours.band.low)
+    assert high.to("").magnitude == pytest.approx(ours.band.high)
     swept = mlsysim.sweep(DistributedSolver, **PLAN | {"calibration": ours, "zero_stage": [1, 3]})
     assert swept["step_latency_total"][0] == DistributedSolver.solve(
         calibration=ours, zero_stage=1, **PLAN
@@ -117,8 +117,8 @@ def test_the_file_says_what_its_runs_covered(ours, file):
     assert {name: edges for name, *edges in ours.covered.ranges()} == {
         name: list(edges) for name, edges in COVERED.items()
     }
-    assert ours.unseen_band_low <= ours.family_band_low
-    assert ours.unseen_band_high >= ours.family_band_high
+    assert ours.unseen_band.low <= ours.band.low
+    assert ours.unseen_band.high >= ours.band.high
 
 
 def fleet(count):
@@ -152,8 +152,8 @@ def test_plans_unlike_the_runs_have_the_wide_band_and_say_so(ours, changes, word
         for edge in (result.step_latency_low, result.step_latency_high)
     )
     assert result.band == ("family" if inside else "unseen")
-    assert low == pytest.approx(ours.family_band_low if inside else ours.unseen_band_low)
-    assert high == pytest.approx(ours.family_band_high if inside else ours.unseen_band_high)
+    assert low == pytest.approx(ours.band.low if inside else ours.unseen_band.low)
+    assert high == pytest.approx(ours.band.high if inside else ours.unseen_band.high)
     assert len(result.outside) == (0 if inside else 1)
     assert inside or word in result.outside[0]
 
@@ -175,14 +175,14 @@ def test_a_sweep_has_the_band_of_each_row(ours):
         )
         inside = 2048 <= row["seq_len"] <= 8192 and row["precision"] == "bf16"
         ratio = (row["step_latency_high"] / row["step_latency_total"]).to("").magnitude
-        assert ratio == pytest.approx(ours.family_band_high if inside else ours.unseen_band_high)
+        assert ratio == pytest.approx(ours.band.high if inside else ours.unseen_band.high)
 
 
 def test_the_edge_of_a_band_is_derived(ours):
     result = DistributedSolver.solve(calibration=ours, **PLAN)
     origins = {item.origin for item in result.explain("step_latency_low").inputs}
-    assert "calibration.family_band_low" in origins
-    assert "calibration.unseen_band_low" not in origins
+    assert "calibration.band.low" in origins
+    assert "calibration.unseen_band.low" not in origins
 
 
 def test_a_file_that_does_not_say_what_it_covers_has_the_wide_band(ours, file):
@@ -231,7 +231,7 @@ DAMAGED = {
     "an unknown constant": (("software", "magic"), 1.0, "magic"),
     "a negative factor": (("factors", "gemm_efficiency", "factor"), -1.0, "factor"),
     "a factor that is a list": (("factors", "gemm_efficiency"), [1], "gemm_efficiency"),
-    "an inverted band": (("band", "low"), 9.0, "band_low"),
+    "an inverted band": (("band", "low"), 9.0, "band.low"),
     "no rows": (("rows",), [], "rows"),
     "a range the wrong way": (("covers", "seq_len", "least"), 99_999, "seq_len_least"),
     "a range that is missing": (("covers", "devices"), KeyError, "devices"),

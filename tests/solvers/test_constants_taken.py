@@ -147,10 +147,7 @@ def test_a_calibration_is_put_together_of_a_machine_and_software():
     assert result.band == "unseen"
     assert result.calibration == made.name
     assert result.step_latency_family_low is None
-    assert (made.unseen_band_low, made.unseen_band_high) == (
-        usual.unseen_band_low,
-        usual.unseen_band_high,
-    )
+    assert made.unseen_band == usual.unseen_band
     same = train(Hardware.H200, calibration=usual)
     assert (result.step_latency_total, result.step_latency_low, result.step_latency_high) == (
         same.step_latency_total,
@@ -203,19 +200,6 @@ def test_software_may_reach_the_peak_and_no_more():
         base.but(gemm_speed=1.001 / highest)
 
 
-@pytest.mark.parametrize(
-    ("edges", "argument"),
-    [((1.1, 1.2), "family_band_low"), ((0.7, 0.9), "family_band_high")],
-)
-def test_a_band_contains_the_prediction(edges, argument):
-    low, high = edges
-    with pytest.raises(ConfigError) as caught:
-        replace(Calibrations.H100_Megatron, family_band_low=low, family_band_high=high)
-    assert caught.value.argument == argument
-    kept = replace(Calibrations.H100_Megatron, family_band_low=1.0, family_band_high=1.0)
-    assert kept.family_band_high == 1
-
-
 def test_serving_takes_the_constants_of_the_device_or_says_that_there_are_none():
     for name in Hardware.names():
         result, taken = serve(Hardware[name]), serving_calibration_for(Hardware[name])
@@ -233,7 +217,7 @@ def test_a_renamed_device_takes_the_constants_of_its_generation(name):
     assert calibration_for(mine).machine in (Machines.A100, Machines.H100, Machines.B200)
     assert power_calibration_for(mine).compute_share == power_calibration_for(row).compute_share
     # Its power was not measured, so there is no band.
-    assert power_calibration_for(mine).energy_band_low is None
+    assert not power_calibration_for(mine).energy_band.known
 
 
 def test_a_name_alone_chooses_no_constants():
@@ -255,7 +239,7 @@ def test_energy_has_a_band_only_on_the_devices_that_were_measured():
         ),
     }
     chosen = {name: power_calibration_for(Hardware[name]) for name in Hardware.names()}
-    banded = {name: c for name, c in chosen.items() if c.energy_band_low is not None}
+    banded = {name: c for name, c in chosen.items() if c.energy_band.known}
     assert banded == measured
 
 
@@ -280,7 +264,7 @@ def test_integers_have_no_band_and_new_models_a_wider_one():
     )
     widths = [r.itl_high / r.itl_low for r in (known, new)]
     low = (known.itl_low / known.itl).magnitude
-    assert low == pytest.approx(ServingCalibrations.Hopper_TensorRT.itl_band_low)
+    assert low == pytest.approx(ServingCalibrations.Hopper_TensorRT.itl_band.low)
     assert widths[1] > widths[0]
 
 

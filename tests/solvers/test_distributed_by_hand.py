@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsysim import DistributedSolver
+from mlsysim import Band, DistributedSolver
 from tests.solvers.paper import (
     ATTENTION_BACKWARD,
     CONSTANTS,
@@ -247,12 +247,7 @@ def test_gradients_of_weights_fill_the_bubble():
 
 @pytest.mark.parametrize(("basis", "edges"), [("family", (0.9, 1.2)), ("unseen", (0.7, 1.4))])
 def test_the_band_is_that_of_its_basis(basis, edges):
-    bands = {
-        "family_band_low": 0.9,
-        "family_band_high": 1.2,
-        "unseen_band_low": 0.7,
-        "unseen_band_high": 1.4,
-    }
+    bands = {"band": Band(low=0.9, high=1.2), "unseen_band": Band(low=0.7, high=1.4)}
     calibration = replace(CONSTANTS, basis=basis, **bands)
     r = DistributedSolver.solve(**PLAN | {"calibration": calibration})
     assert (r.band, [r.step_latency_low / r.step_latency_total]) == (basis, [edges[0]])

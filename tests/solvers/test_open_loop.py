@@ -269,7 +269,7 @@ def test_a_band_at_low_rates_joins_two_errors():
     r = OpenLoopSolver.solve(arrival_rate=1e-6, **LOAD)
     constants = serving_calibration_for(Hardware.H100)
     for name, edge, side, sign in (("tpot_p99", "low", 0, -1), ("tpot_p99", "high", 1, 1)):
-        own = math.log(getattr(constants, f"itl_band_{edge}"))
+        own = math.log(getattr(constants.itl_band, edge))
         law = math.log(LAW[name][side][0])
         expected = sign * math.hypot(own, law)
         assert math.log(ms(r[f"{name}_{edge}"]) / ms(r[name])) == pytest.approx(expected, rel=1e-3)

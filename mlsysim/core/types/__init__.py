@@ -10,6 +10,7 @@ from mlsysim.core.types.attention import (
 )
 from mlsysim.core.types.calibration import Calibration, Covered, Machine, Software
 from mlsysim.core.types.fitted import (
+    Band,
     LinkCalibration,
     NetworkCalibration,
     PowerCalibration,
@@ -74,6 +75,7 @@ __all__ = [
     "Accelerator",
     "Attention",
     "AttentionKernel",
+    "Band",
     "Calibration",
     "Chunks",
     "Commitment",

@@ -9,17 +9,17 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import Record, constant, derived, number, record, require
 from mlsysim.core.numeric import Value, zero_like
-from mlsysim.core.types.fitted import STATE_EFFICIENCY, Banded, Rates
+from mlsysim.core.types.fitted import STATE_EFFICIENCY, Band, Banded, Rates
 from mlsysim.core.types.precision import PRECISIONS
 from mlsysim.core.types.source import Entry, Source
 from mlsysim.core.units import Quantity
 
 Basis: TypeAlias = Literal["family", "unseen"]
 """Which band applies: that of runs like the measured ones, or that of an unmeasured system."""
-UNSEEN_BAND = (0.802, 1.349)
-"""Measured over predicted step time on systems without a measured run, at the 10th and 90th
-percentile: ``python -m research.fits.training`` predicts each family without its own runs. It is
-defined here because a calibration that you combine by hand has this band too."""
+UNSEEN_BAND = Band(low=0.802, high=1.349)
+"""Band of a step's time on systems without a measured run: ``python -m research.fits.training``
+predicts each family without its own runs. It is defined here because a calibration that you combine
+by hand has this band too."""
 _ROUNDING = 1e-9
 _DERIVED: Any = None
 """A field that is computed from others if it is not given."""
@@ -229,10 +229,9 @@ class Calibration(Banded):
         Constants of the framework's release.
     basis : {"family", "unseen"}
         Which of the two bands applies.
-    family_band_low, family_band_high : float or None
-        Measured over predicted step time, at the 10th and 90th percentile of runs like those to
-        which the constants were fitted. `None` if no such run is known.
-    unseen_band_low, unseen_band_high : float or None
+    band : Band
+        Band of a step's time, for runs of the families to which the constants were fitted.
+    unseen_band : Band
         The same for unmeasured systems: each family is predicted by constants that were fitted
         without it.
     device : str
@@ -247,10 +246,8 @@ class Calibration(Banded):
     machine: Machine
     software: Software
     basis: Basis = "family"
-    family_band_low: float | None = number(default=None)
-    family_band_high: float | None = number(default=None)
-    unseen_band_low: float | None = number(default=UNSEEN_BAND[0], optional=True)
-    unseen_band_high: float | None = number(default=UNSEEN_BAND[1], optional=True)
+    band: Band = Band()
+    unseen_band: Band = UNSEEN_BAND
     device: str = ""
     covered: Covered | None = None
 
@@ -330,12 +327,12 @@ class Calibration(Banded):
             for part, changes in parts.items()
             if changes
         }
-        return replace(self, **made, basis="unseen", family_band_low=None, family_band_high=None)
+        return replace(self, **made, basis="unseen", band=Band())
 
     @derived
     def familiar(self) -> float:
         """1 if the band of measured families applies, 0 if that of unseen systems does."""
-        return float(self.basis == "family" and self.family_band_low is not None)
+        return float(self.basis == "family" and self.band.known)
 
 
 def _source_of(machine: Machine, software: Software) -> Source:

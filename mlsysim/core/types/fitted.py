@@ -16,27 +16,51 @@ STATE_EFFICIENCY = 0.0157
 """Share of the 16-bit peak rate that scans of states reach, on any machine."""
 
 
-def _check_bands(row: Record) -> None:
-    """Reject a band with only one edge, or one that does not contain the prediction itself."""
-    for item in fields(row):
-        if not item.name.endswith("band_low"):
-            continue
-        other = item.name.removesuffix("low") + "high"
-        low, high = getattr(row, item.name), getattr(row, other)
-        if (low is None) != (high is None) or (low is not None and low > high):
+@record
+class Band(Record):
+    """Measured over predicted values that four of five runs are meant to reach.
+
+    ``Band(low=0.9, high=1.2)`` contains measurements from 0.9 to 1.2 times the prediction, and
+    ``Band()`` is the band of a prediction that no run supports. In a calibration, a band whose name
+    starts with ``unseen_`` is for systems or models that were not among the runs.
+    """
+
+    low: float | None = number(default=None, most=1)
+    """The 10th percentile of held-out runs, but at most 1, which is the prediction itself."""
+    high: float | None = number(default=None, least=1)
+    """The 90th percentile, but at least 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.low is None) != (self.high is None):
+            argument = "low" if self.low is None else "high"
             raise ConfigError(
-                f"{type(row).__name__}.{item.name} = {low} and {other} = {high} are not a band: "
-                "give both with the lower edge first, or neither",
-                argument=item.name,
+                f"Band.{argument} is missing: give both edges of a band, or neither",
+                argument=argument,
             )
-        if low is not None and not low <= 1 <= high:
-            wrong = item.name if low > 1 else other
-            raise ConfigError(
-                f"{type(row).__name__}.{wrong} = {getattr(row, wrong):g} leaves 1, the prediction "
-                f"itself, outside the band of {low:g} to {high:g} times it: give a low edge of at "
-                "most 1 and a high edge of at least 1, or change the constants",
-                argument=wrong,
-            )
+
+    @property
+    def known(self) -> bool:
+        """Whether there were enough runs for a band."""
+        return self.low is not None
+
+    def around(self, prediction: Value) -> tuple[Value, Value]:
+        """Return the edges around a prediction; `None` without a band."""
+        if self.low is None or self.high is None:
+            return None, None
+        return self.low * prediction, self.high * prediction
+
+    def union(self, other: Band) -> Band:
+        """Return the narrowest band that contains both; unknown if either is."""
+        if self.low is None or self.high is None or other.low is None or other.high is None:
+            return Band()
+        return Band(low=min(self.low, other.low), high=max(self.high, other.high))
+
+    def __repr__(self) -> str:
+        return f"<Band {self}>"
+
+    def __str__(self) -> str:
+        return f"{self.low:.3g} to {self.high:.3g}" if self.known else "no band"
 
 
 def traffic_in(precision: str, bytes_of_16_bits: Value) -> Value:
@@ -78,7 +102,7 @@ class Banded(Entry):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, formats=tuple)
+        require(self, formats=tuple, **dict.fromkeys(self._bands(), Band))
         unknown = [
             name for name in self.formats if not isinstance(name, str) or name not in PRECISIONS
         ]
@@ -88,7 +112,11 @@ class Banded(Entry):
                 f"format: choose from {', '.join(PRECISIONS)}",
                 argument="formats",
             )
-        _check_bands(self)
+
+    @classmethod
+    def _bands(cls) -> list[str]:
+        """Return the names of the fields that hold bands."""
+        return [item.name for item in fields(cls) if item.type == "Band"]
 
     def in_format(self, precision: str) -> Self:
         """Return the constants, without bands if none of the runs used the format."""
@@ -96,10 +124,8 @@ class Banded(Entry):
 
     def without_bands(self) -> Self:
         """Return the constants without bands, for a prediction that no run supports."""
-        edges: dict[str, Any] = {
-            f.name: None for f in fields(self) if f.name.endswith(("band_low", "band_high"))
-        }
-        return replace(self, **edges)
+        unknown: dict[str, Any] = dict.fromkeys(self._bands(), Band())
+        return replace(self, **unknown)
 
 
 @record
@@ -119,26 +145,23 @@ class PowerCalibration(Entry):
     memory_share : float
         Power that memory traffic at the full bandwidth would add: the energy of a byte times that
         bandwidth, including on-chip transport.
-    power_band_low, power_band_high : float or None
-        Measured over predicted power of a device whose rate of tokens is known, at the 10th and
-        90th percentile of runs with held-out models. `None` if no run is known.
-    energy_band_low, energy_band_high : float or None
-        Measured over predicted energy per served token, at the 10th and 90th percentile of runs
-        with held-out models; on a microcontroller, energy per pass. `None` if no run is known.
+    power_band : Band
+        Band of the power of a device whose rate of tokens is known, for held-out models.
+    energy_band : Band
+        Band of the energy per served token, for held-out models; on a microcontroller, of the
+        energy per pass.
     """
 
     measured_on: str = ""
     constant_share: float = number(most=1)
     compute_share: float = number(zero=True)
     memory_share: float = number(zero=True)
-    power_band_low: float | None = number(default=None)
-    power_band_high: float | None = number(default=None)
-    energy_band_low: float | None = number(default=None)
-    energy_band_high: float | None = number(default=None)
+    power_band: Band = Band()
+    energy_band: Band = Band()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_bands(self)
+        require(self, power_band=Band, energy_band=Band)
 
 
 @record
@@ -166,9 +189,8 @@ class NetworkCalibration(Entry):
         Work for each weight, which a dense layer loads for a single product.
     layer_time : Quantity
         Fixed time of each layer.
-    pass_band_low, pass_band_high : float or None
-        Measured over predicted time, at the 10th and 90th percentile of held-out runs. `None` if no
-        run is known.
+    pass_band : Band
+        Band of the time of a pass.
     """
 
     engine: str
@@ -178,18 +200,17 @@ class NetworkCalibration(Entry):
     output_flops: Quantity = quantity("flop", default=Q_(0, "flop"), zero=True)
     weight_flops: Quantity = quantity("flop", default=Q_(0, "flop"), zero=True)
     layer_time: Quantity = quantity("us", default=Q_(0, "us"), zero=True)
-    pass_band_low: float | None = number(default=None)
-    pass_band_high: float | None = number(default=None)
+    pass_band: Band = Band()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, pass_band=Band)
         if self.precision not in ("", *PRECISIONS):
             raise ConfigError(
                 f"NetworkCalibration.precision = {shown(self.precision)} is not a number format: "
                 f"choose from {', '.join(PRECISIONS)}",
                 argument="precision",
             )
-        _check_bands(self)
 
 
 @record

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import constant, number, record, require
-from mlsysim.core.types.fitted import STATE_EFFICIENCY, Banded, Rates
+from mlsysim.core.types.fitted import STATE_EFFICIENCY, Band, Banded, Rates
 from mlsysim.core.units import Quantity
 
 
@@ -21,19 +21,16 @@ class ServingCalibration(Banded, Rates):
     ----------
     engine : str
         The serving software.
-    itl_band_low, itl_band_high, ttft_band_low, ttft_band_high : float or None
-        Measured over predicted time, at the 10th and 90th percentile of held-out runs. `None` if no
-        such run is known.
-    throughput_band_low, throughput_band_high : float or None
-        The same bands for rates of requests and tokens.
+    itl_band, ttft_band : Band
+        Bands of the times of held-out runs.
+    throughput_band : Band
+        Band of the rates of requests and tokens.
     models : tuple of str
         Names of the models served in the runs. The bands of other models are wider.
-    new_itl_band_low, new_itl_band_high, new_ttft_band_low, new_ttft_band_high : float or None
+    unseen_itl_band, unseen_ttft_band, unseen_throughput_band : Band
         The same bands for held-out models.
-    new_throughput_band_low, new_throughput_band_high : float or None
-        The same bands for rates of held-out models.
-    pass_band_low, pass_band_high : float or None
-        The same bands for single forward passes, called as a library.
+    pass_band : Band
+        Band of the times of single forward passes, called as a library.
     """
 
     hidden_bytes: Quantity = constant("byte", usual=24.0)
@@ -130,21 +127,14 @@ class ServingCalibration(Banded, Rates):
     """Share of the memory not taken by weights and workspace that keys and values may use."""
     reserved_output: float = constant(usual=1.0, most=1)
     """Share of the output for which memory is set aside when a request is admitted."""
-    itl_band_low: float | None = number(default=None)
-    itl_band_high: float | None = number(default=None)
-    ttft_band_low: float | None = number(default=None)
-    ttft_band_high: float | None = number(default=None)
-    throughput_band_low: float | None = number(default=None)
-    throughput_band_high: float | None = number(default=None)
+    itl_band: Band = Band()
+    ttft_band: Band = Band()
+    throughput_band: Band = Band()
     models: tuple[str, ...] = ()
-    new_itl_band_low: float | None = number(default=None)
-    new_itl_band_high: float | None = number(default=None)
-    new_ttft_band_low: float | None = number(default=None)
-    new_ttft_band_high: float | None = number(default=None)
-    new_throughput_band_low: float | None = number(default=None)
-    new_throughput_band_high: float | None = number(default=None)
-    pass_band_low: float | None = number(default=None)
-    pass_band_high: float | None = number(default=None)
+    unseen_itl_band: Band = Band()
+    unseen_ttft_band: Band = Band()
+    unseen_throughput_band: Band = Band()
+    pass_band: Band = Band()
     poll_steps: float = number(default=1)
     """Decode steps from one poll of the engine's queue to the next."""
     hold_steps: float = number(default=0, zero=True)
@@ -178,5 +168,9 @@ class ServingCalibration(Banded, Rates):
         """Return the constants with the bands that apply to a model."""
         if not self.models or model in self.models:
             return self
-        bands = [item.name for item in fields(self) if item.name.startswith("new_")]
-        return replace(self, **{name.removeprefix("new_"): getattr(self, name) for name in bands})
+        return replace(
+            self,
+            itl_band=self.unseen_itl_band,
+            ttft_band=self.unseen_ttft_band,
+            throughput_band=self.unseen_throughput_band,
+        )

@@ -30,7 +30,7 @@ _FARTHEST = 3.0
 _TRIED = 8
 _FIELD = "step_latency_total"
 _CONSTANTS, _HARDWARE = "calibration.", "fleet."
-_BANDS = ("band_low", "band_high")
+_BANDS = ("band.low", "band.high")
 _SAME = 5e-4
 """Margin below which two plans are reported as equally fast."""
 _PARTS: Mapping[str, type[Any]] = {"machine": Machine, "software": Software}

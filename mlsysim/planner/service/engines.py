@@ -247,12 +247,14 @@ def log_errors_of(inputs: OpenLoopInputs) -> tuple[LogError, ...]:
     Without runs of the throughput, an engine whose steps take longer serves fewer requests.
     """
     c, unmeasured = inputs.calibration, ServingCalibrations.Uncalibrated
-    steps = LogError.of(c, "itl", unmeasured)
-    energy = LogError.of(inputs.power_calibration, "energy", PowerCalibrations.Uncalibrated)
+    steps = LogError.of(c.itl_band, unmeasured.itl_band)
+    energy = LogError.of(
+        inputs.power_calibration.energy_band, PowerCalibrations.Uncalibrated.energy_band
+    )
     capacity = LogError(-steps.mean, steps.deviation)
-    if c.throughput_band_low is not None:
-        capacity = LogError.of(c, "throughput", unmeasured)
-    return LogError.of(c, "ttft", unmeasured), steps, energy, capacity
+    if c.throughput_band.known:
+        capacity = LogError.of(c.throughput_band, unmeasured.throughput_band)
+    return LogError.of(c.ttft_band, unmeasured.ttft_band), steps, energy, capacity
 
 
 def _engines(forms: Sequence[OpenLoopInputs]) -> list[Engine]:

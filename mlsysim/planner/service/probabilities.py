@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsysim.core.table import Column, Table
+from mlsysim.core.types import Band
 from mlsysim.planner.sensitivities.certainty import BAND_WIDTH, normal
 from mlsysim.solvers.traffic.bands import law_edges
 
@@ -35,19 +36,17 @@ class LogError:
     deviation: float
 
     @classmethod
-    def of(cls, calibration: Any, quantity: str, unmeasured: Any) -> LogError:
-        """Return that of a calibration's band of a quantity, such as ``"itl"``.
+    def of(cls, band: Band, unmeasured: Band) -> LogError:
+        """Return that of a calibration's band.
 
         Without a band, it is as wide as the band of `unmeasured` devices, whose constants are not
         their own, so that constants with too few runs never seem more certain. It is NaN if these
         have no band either.
         """
-        low, high = (getattr(calibration, f"{quantity}_band_{edge}") for edge in ("low", "high"))
-        if low is not None and high is not None:
-            return cls(math.log(low * high) / 2, math.log(high / low) / BAND_WIDTH)
-        if calibration is unmeasured:
-            return cls(0.0, math.nan)
-        return cls(0.0, cls.of(unmeasured, quantity, unmeasured).deviation)
+        if band.low is not None and band.high is not None:
+            middle = math.log(band.low * band.high) / 2
+            return cls(middle, math.log(band.high / band.low) / BAND_WIDTH)
+        return cls(0.0, cls.of(unmeasured, Band()).deviation if unmeasured.known else math.nan)
 
 
 def keeping(

@@ -383,11 +383,7 @@ def _headroom(table: ServingTable, limits: Mapping[str, float]) -> dict[str, flo
 
 def _tested(table: ServingTable, constants: Mapping[str, ServingCalibration]) -> NDArray[np.bool_]:
     """Return which plans have only constants with a band of measured runs."""
-    banded = [
-        name
-        for name, row in constants.items()
-        if row.itl_band_low is not None and name != UNMEASURED
-    ]
+    banded = [name for name, row in constants.items() if row.itl_band.known and name != UNMEASURED]
     tested = np.isin(np.asarray(table["calibration"]), banded)
     if "prefill_calibration" in table.columns:
         tested &= np.isin(np.asarray(table["prefill_calibration"]), [*banded, ""])
@@ -433,7 +429,7 @@ def _unmeasured(table: ServingTable, constants: Mapping[str, ServingCalibration]
     ]
     columns = ("calibration", "prefill_calibration")
     used = {str(name) for column in columns if column in table.columns for name in table[column]}
-    few = sorted(name for name in used & constants.keys() if constants[name].itl_band_low is None)
+    few = sorted(name for name in used & constants.keys() if not constants[name].itl_band.known)
     if few:
         remarks.append(
             f"{', '.join(few)}: too few runs for a band, so the probability assumes errors as "

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from mlsysim.core.types import Accelerator, Generation, PowerCalibration
+from mlsysim.core.types import Accelerator, Band, Generation, PowerCalibration
 from mlsysim.registry.catalogs import PowerCalibrations
 
 __all__ = ["PowerCalibrations", "power_calibration_for"]
@@ -45,8 +45,6 @@ def _borrowed(row: PowerCalibration) -> PowerCalibration:
     return replace(
         row,
         name=f"{row.name} (no measurement to compare with)",
-        power_band_low=None,
-        power_band_high=None,
-        energy_band_low=None,
-        energy_band_high=None,
+        power_band=Band(),
+        energy_band=Band(),
     )

@@ -111,18 +111,12 @@ def _new(machine: Machine, software: Software) -> Calibration:
     That of a device without runs is wider.
     """
     widest = Calibrations.Uncalibrated
-    low: float | None
-    high: float | None
-    low, high = UNSEEN_BAND
-    if machine is Machines.Uncalibrated:
-        low, high = widest.unseen_band_low, widest.unseen_band_high
     return Calibration(
         source=widest.source,
         machine=machine,
         software=software,
         basis="unseen",
-        unseen_band_low=low,
-        unseen_band_high=high,
+        unseen_band=widest.unseen_band if machine is Machines.Uncalibrated else UNSEEN_BAND,
     )
 
 

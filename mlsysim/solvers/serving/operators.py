@@ -20,7 +20,7 @@ from mlsysim.core.numeric import (
     where,
     zero_like,
 )
-from mlsysim.solvers.device import rate_within_peak, within_peak
+from mlsysim.solvers.device import edges, rate_within_peak, within_peak
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.adapters import batch_adapters, most_sequences, resident_bytes
 from mlsysim.solvers.serving.inputs import ServingInputs
@@ -52,17 +52,16 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     itl, ttft, request_rate = loop.itl, loop.ttft, loop.request_rate
     running, memory, energy = loop.batch.running, loop.batch.memory, loop.energy
     attending = attending_time(i, d, loop.prompts, loop.prefill)
+    output_rate = i.output_len * request_rate
     device_time = i.replica_devices / request_rate
     fastest = f.memory_time(loop.step.traffic, i.device.memory.bandwidth) / i.accepted
     used = maximum(energy["hfu"], energy["mbu"])
-    most = rate_within_peak(c.throughput_band_high, used)
+    rates = rate_within_peak(c.throughput_band, used)
     return {
         "ttft": ttft,
-        "ttft_low": c.ttft_band_low * ttft,
-        "ttft_high": c.ttft_band_high * ttft,
+        **edges("ttft", c.ttft_band, ttft),
         "itl": itl,
-        "itl_low": within_peak(c.itl_band_low, fastest / itl) * itl,
-        "itl_high": c.itl_band_high * itl,
+        **edges("itl", within_peak(c.itl_band, fastest / itl), itl),
         "latency": f.request_time(ttft, itl, i.output_len),
         "prefill_latency": loop.alone.time,
         "decode_latency": loop.decode,
@@ -70,12 +69,10 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "itl_bottleneck": loop.step.bottleneck,
         "decode_throughput": running / loop.decode,
         "request_throughput": request_rate,
-        "output_throughput": i.output_len * request_rate,
-        "output_throughput_low": c.throughput_band_low * i.output_len * request_rate,
-        "output_throughput_high": most * i.output_len * request_rate,
+        "output_throughput": output_rate,
+        **edges("output_throughput", rates, output_rate),
         **energy,
-        "energy_per_token_low": i.power_calibration.energy_band_low * energy["energy_per_token"],
-        "energy_per_token_high": i.power_calibration.energy_band_high * energy["energy_per_token"],
+        **edges("energy_per_token", i.power_calibration.energy_band, energy["energy_per_token"]),
         **token_times(i, device_time, loop.prefill, attending, loop.decode, running),
         "running_batch_size": running,
         "running_limit": _running_limit(i, running),

@@ -81,8 +81,7 @@ def edges_of(
 
     The queue multiplies the error of the pass times, which is that of a closed loop, by `growth`.
     """
-    token = getattr(calibration, f"itl_band_{edge}")
-    prompt = getattr(calibration, f"ttft_band_{edge}")
+    token, prompt = getattr(calibration.itl_band, edge), getattr(calibration.ttft_band, edge)
     first = times["ttft_mean"] / times["e2e_mean"]
     passes = {"ttft": prompt, "tpot": token, "e2e": first * prompt + (1 - first) * token}
     return {

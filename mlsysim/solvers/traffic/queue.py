@@ -43,7 +43,7 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
     known = simulated(i, prompt_steps)
     for edge in ("low", "high"):
         # Passes that take k times as long are those of k times the rate in slow motion.
-        slower = getattr(i.calibration, f"itl_band_{edge}")
+        slower = getattr(i.calibration.itl_band, edge)
         moved = _queue(engine, replace(requests, rate=slower * requests.rate), turnover)
         growth = {name: moved[name] / times[name] for name in LAW}
         for name, value in edges_of(times, growth, i.calibration, edge).items():

@@ -20,7 +20,7 @@ from mlsysim.core.numeric import (
 )
 from mlsysim.core.types.attention import AttentionKind
 from mlsysim.core.types.layers import Experts
-from mlsysim.solvers.device import flops_share, within_peak
+from mlsysim.solvers.device import edges, flops_share, within_peak
 from mlsysim.solvers.layer import Device, Routed, attention_time, forward, head, product
 from mlsysim.solvers.tower import tower_of, tower_pass
 from mlsysim.solvers.training.inputs import TrainingInputs
@@ -440,17 +440,13 @@ def _bands(i: TrainingInputs, times: StepTimes) -> dict[str, Value]:
     c = i.calibration
     familiar = c.familiar if c.covered is None else c.familiar * i.covered
     used = maximum(times.hfu, times.mbu)
-    family_low = within_peak(c.family_band_low, used)
-    unseen_low = within_peak(c.unseen_band_low, used)
-    edges = {
-        "family_low": family_low,
-        "family_high": c.family_band_high,
-        "unseen_low": unseen_low,
-        "unseen_high": c.unseen_band_high,
-        "low": where(familiar > 0, family_low, unseen_low),
-        "high": where(familiar > 0, c.family_band_high, c.unseen_band_high),
+    family, unseen = within_peak(c.band, used), within_peak(c.unseen_band, used)
+    return {
+        **edges("step_latency_family", family, times.step),
+        **edges("step_latency_unseen", unseen, times.step),
+        "step_latency_low": where(familiar > 0, family.low, unseen.low) * times.step,
+        "step_latency_high": where(familiar > 0, family.high, unseen.high) * times.step,
     }
-    return {f"step_latency_{name}": edge * times.step for name, edge in edges.items()}
 
 
 def _computed(i: TrainingInputs, d: Device, w: Work, tokens: Value, sequences: Value) -> _Computed:

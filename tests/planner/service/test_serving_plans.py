@@ -123,8 +123,8 @@ def test_the_front_has_a_band(plan):
     band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
     for row in list(plan.front):
         user = row["tokens_per_s_per_user"]
-        assert float(user / row["tokens_per_s_per_user_low"]) == pytest.approx(band.itl_band_high)
-        assert float(user / row["tokens_per_s_per_user_high"]) == pytest.approx(band.itl_band_low)
+        assert float(user / row["tokens_per_s_per_user_low"]) == pytest.approx(band.itl_band.high)
+        assert float(user / row["tokens_per_s_per_user_high"]) == pytest.approx(band.itl_band.low)
 
 
 def test_what_other_choices_lose(plan):
@@ -159,10 +159,10 @@ def below(share, *bands):
 def expected_to_keep(row, limits):
     band, load = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B"), row["utilization"]
     errors = {
-        "ttft": (band.ttft_band_low, band.ttft_band_high),
-        "tpot": (band.itl_band_low, band.itl_band_high),
+        "ttft": band.ttft_band.around(1),
+        "tpot": band.itl_band.around(1),
     }
-    throughput = (band.throughput_band_low, band.throughput_band_high)
+    throughput = band.throughput_band.around(1)
     kept = {"tpot": [1 - below(load, throughput)], "ttft": [1]}
     for name, limit in limits.items():
         law = tuple(np.interp(load, LOADS, edge) for edge in LAW[name])
@@ -1009,7 +1009,7 @@ def test_the_capacity_has_the_error_of_measured_throughput():
     found = plan_serving(Models.Llama3_70B, CHAT, loose, [NODES.DGX_H100], **same)
     row = found.best
     band = ServingCalibrations.Hopper_TensorRT.serving("Llama 3 70B")
-    measured = (band.throughput_band_low, band.throughput_band_high)
+    measured = band.throughput_band.around(1)
     assert row["keeps_limits"] == pytest.approx(1 - below(row["utilization"], measured), abs=1e-4)
     assert row["keeps_limits"] < 0.99
 
@@ -1070,7 +1070,7 @@ def test_odds_are_stated_only_among_constants_with_a_band(precision):
     same = {"precision": precision, "batch_limit": 128, "tp_size": [4, 8], "most_devices": 64}
     found = plan_serving(Models.Llama3_70B, CHAT, LIMITS, kinds, **same)
     assert {row["hardware"] for row in list(found.plans)} == {kind.name for kind in kinds}
-    banded = ServingCalibrations.Blackwell_TensorRT.in_format(precision).itl_band_low is not None
+    banded = ServingCalibrations.Blackwell_TensorRT.in_format(precision).itl_band.known
     assert banded == (precision == "fp8")
     rack = Hardware.GB200.name
     assert (found.stays_best is not None) == banded
