@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ pytest.importorskip("pypandoc", reason="the docs extra is not installed")
 pytest.importorskip("jinja2", reason="the docs extra is not installed")
 
 from tests.conftest import ROOT
+from tests.tools.test_dev_processes import runs, wait
 from tools.pages.execute import execute
 from tools.pages.faults import Fault
 from tools.pages.pages import Cell, Text, read_page
@@ -275,6 +279,13 @@ for line in ("| a |", "|---|", "| 1 |"):
     print(line)
     sys.stdout.flush()
 ```
+
+```{python}
+print("before")
+display(1)
+print("after")
+2;
+```
 """
 
 
@@ -282,12 +293,44 @@ def test_kernels_send_what_both_renderers_can_show(tmp_path: Path) -> None:
     """No HTML, for which Quarto loads scripts; no paths of this machine; streams in one piece."""
     (tmp_path / "p.qmd").write_text(OUTPUTS)
     ran = execute(read_page(Path("p.qmd"), tmp_path), tmp_path)
-    (last,), displayed, (error,), (printed,) = (outputs for outputs in ran.values() if outputs)
+    (last,), displayed, (error,), (printed,), mixed = (
+        outputs for outputs in ran.values() if outputs
+    )
     for output in (last, *displayed):
         assert "text/html" not in output["data"]
         assert output["data"]["text/markdown"] == "````{=html}\n<b data-sort='1'>```</b>\n````"
     assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
     assert printed["text"] == "| a |\n|---|\n| 1 |\n"
+    shown = [output.get("text") or output["data"]["text/plain"] for output in mixed]
+    assert shown == ["before\n", "1", "after\n"]
+
+
+SLEEPS = """\
+```{python}
+import os, time
+from pathlib import Path
+Path("pid").write_text(f"{os.getpid()}.")
+time.sleep(600)
+```
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+from tools.pages.execute import execute
+from tools.pages.pages import read_page
+root = Path(sys.argv[1])
+execute(read_page(Path("p.qmd"), root), root)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the test looks up processes as Unix does")
+def test_cells_end_with_the_program_that_runs_them(tmp_path: Path) -> None:
+    (tmp_path / "p.qmd").write_text(SLEEPS)
+    pid = tmp_path / "pid"
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path], cwd=ROOT) as program:
+        wait(lambda: pid.exists() and pid.read_text().endswith("."))
+        program.kill()
+    wait(lambda: not runs(int(pid.read_text().rstrip("."))))
 
 
 def test_quarto_reads_the_same_profile_from_the_projects_environment() -> None:
@@ -371,6 +414,7 @@ MISTAKES = {
         "DeprecationWarning: old",
     ),
     "syntax": ("```{python}\nx = 1\nx = = 2\n```", 7, "SyntaxError"),
+    "ended process": ("```{python}\nimport os\nos._exit(3)\n```", 1, "has ended"),
     "inline exception": ("x\ny `{python} 1 / 0`", 6, "ZeroDivisionError"),
     "stderr": (
         "```{python}\nimport sys\nprint('!', file=sys.stderr)\n```",

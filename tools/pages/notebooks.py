@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import os
 import posixpath
 import re
 import sys
@@ -31,7 +32,6 @@ from tools.pages.students import for_students
 
 FOLDER = Path("docs/tutorials")
 SUFFIX, STUDENT_SUFFIX = ".ipynb", ".student.ipynb"
-WORKERS = 2
 KINDS = {"fig": "Figure", "tbl": "Table", "eq": "Equation"}
 LABEL = re.compile(r"(?:label: |\{#)((fig|tbl|eq)-[\w-]+)")
 EQUATION = re.compile(r"\s*\$\$ *\{#(eq-[\w-]+)\}")
@@ -183,7 +183,7 @@ def faults(project: Project) -> list[Fault]:
         return None
 
     pages = [page for page in project.pages.values() if page.path.parent == FOLDER]
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(one, [page for page in pages if page.path.stem != "index"])
     return [fault for fault in found if fault]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import time
@@ -21,8 +22,6 @@ from tools.pages.pages import Page
 from tools.pages.project import Project, title_of
 from tools.preview import npm
 from tools.preview.render import HERE, render
-
-WORKERS = 2
 
 
 def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[Fault]:
@@ -44,7 +43,7 @@ def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[
             seconds = time.perf_counter() - start
             print(f"[{len(done):3}/{len(pages)}] {href}  {seconds:.1f} s", flush=True)
 
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         # The pages that take longest are those of the catalog, the last ones.
         list(pool.map(one, reversed(pages)))
     faults.extend(links.check(project, done))
