@@ -34,11 +34,6 @@ _BARE = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 _TOO = "Too"
 
 
-def si(value: Any) -> float:
-    """Return a quantity as a number in SI base units."""
-    return float(value.to_base_units().magnitude)
-
-
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on an answer. It is true if the answer is right.
@@ -79,7 +74,7 @@ class Asked:
     asks : str
         The question, in words.
     truth : object
-        The answer, in SI base units if it has a unit.
+        The answer; a quantity becomes a number in SI base units.
     hint : str
         The hint for a wrong answer that no common mistake explains.
     """
@@ -107,12 +102,23 @@ class Asked:
 class AmountAsked(Asked):
     """A quantity, or a number if `unit` is empty, right within a relative `tolerance`.
 
-    `mistakes` maps the answers that common mistakes lead to, in the units of `truth`, to hints.
+    `mistakes` maps the answers that common mistakes lead to, to hints. A worked answer on a page
+    shows the truth in the format `form`.
     """
 
     unit: str = ""
     tolerance: float = 0.02
-    mistakes: Mapping[float | Fraction, str] = field(default_factory=dict)
+    form: str = ".3g"
+    mistakes: Mapping[Any, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Convert the answers to numbers in SI base units."""
+        mistakes = {self._number(wrong): hint for wrong, hint in self.mistakes.items()}
+        object.__setattr__(self, "truth", self._number(self.truth))
+        object.__setattr__(self, "mistakes", mistakes)
+
+    def _number(self, amount: Any) -> Any:
+        return strip(amount, self.unit, self.name) if hasattr(amount, "to") else amount
 
     def missing(self, answer: Any) -> str:
         """Return a hint that names the unit, for a bare number that needs one."""
@@ -173,6 +179,7 @@ class CountAsked(AmountAsked):
     """A whole number that must match exactly; ``"never"`` means that there is none."""
 
     tolerance: float = 0.0
+    form: str = ",.0f"
 
     def admit(self, answer: Any) -> float:
         """Return the answer as a number; "never" is infinity."""

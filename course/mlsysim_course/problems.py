@@ -18,7 +18,7 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.units import Q_
 from mlsysim.registry import Hardware, Infra, Models, Systems
 from mlsysim.solvers import ReliabilitySolver, ServingSolver, SustainabilitySolver
-from mlsysim_course.answers import AmountAsked, Exercise, Parts, si
+from mlsysim_course.answers import AmountAsked, Exercise, Parts
 
 POINTS = 2
 """Points for each problem."""
@@ -139,9 +139,8 @@ def answer(name: str, value: Any = None, /, **parts: Any) -> str:
     precision=("bf16", "fp8"),
 )
 def _cache(model: Any, tokens: int, precision: str) -> Parts:
-    def size(heads: int) -> float:
-        each: float = heads / model.kv_heads
-        return each * si(model.kv_cache_bytes(precision, tokens))
+    def size(heads: int) -> Any:
+        return heads / model.kv_heads * model.kv_cache_bytes(precision, tokens)
 
     yield AmountAsked(
         "cache",
@@ -166,8 +165,8 @@ def _cache(model: Any, tokens: int, precision: str) -> Parts:
     gpus=(4, 8, 16, 32, 64),
 )
 def _states(model: Any, gpus: int) -> Parts:
-    def size(shared: float, own: float) -> float:
-        return si(model.parameters) * (own + shared / gpus)
+    def size(shared: float, whole: float) -> Any:
+        return model.parameters * Q_(whole + shared / gpus, "byte")
 
     yield AmountAsked(
         "plain",
@@ -202,24 +201,20 @@ def _states(model: Any, gpus: int) -> Parts:
     precision=("bf16", "fp8"),
 )
 def _decode(model: Any, hardware: Any, precision: str) -> Parts:
-    def itl(efficiency: float) -> float:
-        return si(
-            ServingSolver.solve(
-                model=model,
-                hardware=hardware,
-                precision=precision,
-                seq_len=1024,
-                output_len=128,
-                efficiency=efficiency,
-            ).itl
-        )
-
+    result = ServingSolver.solve(
+        model=model,
+        hardware=hardware,
+        precision=precision,
+        seq_len=1024,
+        output_len=128,
+        efficiency=0.5,
+    )
     yield AmountAsked(
         "time",
         asks="the time between tokens for one user",
         unit="ms",
         tolerance=0.04,
-        truth=itl(0.5),
+        truth=result.itl,
         hint="For one user, divide the bytes of the weights and of the cache by the bandwidth.",
     )
 
@@ -232,24 +227,20 @@ def _decode(model: Any, hardware: Any, precision: str) -> Parts:
     pause=(5, 10, 20, 30, 45, 60),
 )
 def _failures(gpus: int, pause: int) -> Parts:
-    def run(devices: int) -> Any:
-        fleet = dataclasses.replace(
-            Systems.Clusters.Research_256, name="problem", count=devices // 8
-        )
-        return ReliabilitySolver.solve(fleet=fleet, job_duration_hours=24, checkpoint_time_s=pause)
-
+    fleet = dataclasses.replace(Systems.Clusters.Research_256, name="problem", count=gpus // 8)
+    result = ReliabilitySolver.solve(fleet=fleet, job_duration_hours=24, checkpoint_time_s=pause)
     yield AmountAsked(
         "between",
         asks="the time between failures of the fleet",
         unit="h",
-        truth=si(run(gpus).fleet_mtbf),
+        truth=result.fleet_mtbf,
         hint="Divide the time between failures of one GPU by the number of GPUs.",
     )
     yield AmountAsked(
         "interval",
         asks="the best time between checkpoints",
         unit="minute",
-        truth=si(run(gpus).optimal_checkpoint_interval),
+        truth=result.optimal_checkpoint_interval,
         hint="Use Young's formula.",
     )
 
@@ -267,30 +258,27 @@ def _failures(gpus: int, pause: int) -> Parts:
     days=(7, 14, 21, 30, 45, 60),
 )
 def _carbon(place: Any, days: int) -> Parts:
-    def month(field: str) -> float:
-        r = SustainabilitySolver.solve(
-            fleet=Systems.Clusters.Research_256,
-            duration_days=Q_(days, "day"),
-            datacenter=place,
-        )
-        return si(r[field])
-
+    month = SustainabilitySolver.solve(
+        fleet=Systems.Clusters.Research_256,
+        duration_days=Q_(days, "day"),
+        datacenter=place,
+    )
     yield AmountAsked(
         "energy",
         asks="the electricity, including the building",
         unit="MWh",
-        truth=month("total_energy"),
+        truth=month.total_energy,
         hint="Multiply the power of the servers by time and PUE.",
-        mistakes={month("it_energy"): "You left out the building."},
+        mistakes={month.it_energy: "You left out the building."},
     )
     yield AmountAsked(
         "carbon",
         asks="the carbon of this electricity",
         unit="tonne",
-        truth=month("carbon_footprint"),
+        truth=month.carbon_footprint,
         hint="Multiply the electricity by the grid's intensity.",
         mistakes={
-            month("total_carbon"): "That includes the carbon of the hardware. The question is "
+            month.total_carbon: "That includes the carbon of the hardware. The question is "
             "only about electricity.",
         },
     )

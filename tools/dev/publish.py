@@ -164,6 +164,7 @@ def generate() -> None:
 def reference() -> None:
     """Generate the reference, the notebooks of tutorials, which read its names, and the cards."""
     api()
+    answers()
     notebooks()
     cards()
 
@@ -280,6 +281,16 @@ def api() -> int:
         outputs=[API_PAGES / "_sidebar.yml"],
     )
     return 0
+
+
+def answers() -> None:
+    """Write the worked answers that pages include."""
+    generated(
+        "writing the worked answers",
+        "tools.pages.answers",
+        inputs=[COURSE, ROOT / "tools" / "pages" / "answers.py"],
+        outputs=[ROOT / "build" / "answers"],
+    )
 
 
 def notebooks() -> None:

@@ -83,13 +83,12 @@ UNLINKED = (
 def with_numbers(page: Page, root: Path) -> Page:
     """Return the page with computed numbers in its sentences."""
     results = run(page, root)
-    lines, pieces, at = page.source.split("\n"), list[str](), 0
-    for i, part in enumerate(page.parts):
-        if isinstance(part, Cell):
-            continue
-        pieces += [*lines[at : part.line - 1], part.with_values(results.get(str(i), []))]
-        at = part.line - 1 + part.text.count("\n") + 1
-    return split_page(page.path, "\n".join(pieces))
+    front = page.source.split("\n")[: page.parts[0].line - 1]
+    texts = (
+        part.source if isinstance(part, Cell) else part.with_values(results.get(str(i), []))
+        for i, part in enumerate(page.parts)
+    )
+    return split_page(page.path, "\n".join([*front, *texts]))
 
 
 def notebook(page: Page, project: Project) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tools.pages.answers import cell as answer_cell
 from tools.pages.faults import Fault
 
 FENCE = re.compile(r"^(`{3,}|~{3,})\s*(.*?)\s*$")
@@ -18,6 +19,7 @@ OPTION = re.compile(r"^#\| ?")
 INLINE = re.compile(r"(?<!`)`\{python\}[ \t]([^`]+)`")
 # The order in which Quarto looks for a form of an output to show; a kernel of pages leaves no HTML.
 FORMS = ("text/markdown", "image/svg+xml", "image/png", "text/latex", "text/plain")
+INCLUDE = re.compile(r"\{\{< include /build/answers/([\w-]+)\.qmd >\}\}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Text:
 class Cell:
     """A block that runs."""
 
+    source: str
     language: str
     option_text: str
     code: str
@@ -82,23 +85,34 @@ class Page:
 
 
 def read_page(path: Path, root: Path = Path()) -> Page:
-    """Read and split ``root / path``."""
-    return split_page(path, (root / path).read_text(encoding="utf-8"))
+    """Read and split ``root / path``, with the worked answers that it includes."""
+    lines, numbers = list[str](), list[int]()
+    for number, line in enumerate((root / path).read_text(encoding="utf-8").split("\n"), 1):
+        name = INCLUDE.fullmatch(line)
+        block = answer_cell(name[1]).split("\n") if name else [line]
+        lines += block
+        numbers += [number] * len(block)
+    return split_page(path, "\n".join(lines), numbers)
 
 
-def split_page(path: Path, source: str) -> Page:
-    """Split the text of a page."""
+def split_page(path: Path, source: str, numbers: Sequence[int] = ()) -> Page:
+    """Split the text of a page; ``numbers`` are those of its lines in its file."""
     lines, start = source.split("\n"), 0
+    numbers = [*(numbers or range(1, len(lines) + 1)), len(lines) + 1]
     if lines[0] == "---" and "---" in lines[1:]:
         start = lines.index("---", 1) + 1
     meta_text = "\n".join(["", *lines[1 : start - 1]]) if start else ""
     fences: list[tuple[int, str, str]] = []
-    parts = tuple(_split(path, lines, start, fences))
+    parts = tuple(_split(path, lines, start, fences, numbers))
     return Page(path, source, meta_text, _mapping(path, 1, meta_text), parts, tuple(fences))
 
 
 def _split(
-    path: Path, lines: list[str], at: int, fences: list[tuple[int, str, str]]
+    path: Path,
+    lines: list[str],
+    at: int,
+    fences: list[tuple[int, str, str]],
+    numbers: Sequence[int],
 ) -> Iterator[Text | Cell]:
     """Go through the lines, so that a fence inside another fence does not count as a cell."""
     begin, prose = at, list(lines)
@@ -110,23 +124,25 @@ def _split(
         closing = re.compile(rf"{ticks[0]}{{{len(ticks)},}}\s*")
         end = next((i for i in range(at + 1, len(lines)) if closing.fullmatch(lines[i])), None)
         if end is None:
-            raise Fault(path, at + 1, f"the block {lines[at]!r} is never closed")
+            raise Fault(path, numbers[at], f"the block {lines[at]!r} is never closed")
         if named := CELL.match(info):
-            yield Text("\n".join(lines[begin:at]), "\n".join(prose[begin:at]), begin + 1)
-            yield _cell(path, named[1], lines[at + 1 : end], at + 1)
+            yield Text("\n".join(lines[begin:at]), "\n".join(prose[begin:at]), numbers[begin])
+            yield _cell(path, named[1], lines[at : end + 1], numbers[at])
             begin = end + 1
         else:
-            fences.append((at + 1, info, lines[at + 1]))
+            fences.append((numbers[at], info, lines[at + 1]))
             prose[at : end + 1] = [""] * (end + 1 - at)
         at = end + 1
-    yield Text("\n".join(lines[begin:]), "\n".join(prose[begin:]), begin + 1)
+    yield Text("\n".join(lines[begin:]), "\n".join(prose[begin:]), numbers[begin])
 
 
-def _cell(path: Path, language: str, body: list[str], line: int) -> Cell:
+def _cell(path: Path, language: str, block: list[str], line: int) -> Cell:
+    body = block[1:-1]
     count = next((i for i, text in enumerate(body) if not OPTION.match(text)), len(body))
     option_text = "\n".join(OPTION.sub("", text) for text in body[:count])
     options = _mapping(path, line + 1, option_text)
-    return Cell(language, option_text, "\n".join(body[count:]), line, line + 1 + count, options)
+    source, code = "\n".join(block), "\n".join(body[count:])
+    return Cell(source, language, option_text, code, line, line + 1 + count, options)
 
 
 def _mapping(path: Path, line: int, text: str) -> dict[str, Any]:

@@ -6,15 +6,22 @@ import dataclasses
 import math
 from typing import Any
 
-from mlsysim.core.types import RentalOffer
-from mlsysim.core.units import Q_
-from mlsysim.registry import Hardware, Infra, Models, Systems
-from mlsysim.solvers import EconomicsSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim import (
+    Q_,
+    EconomicsSolver,
+    Hardware,
+    Infra,
+    Models,
+    RentalOffer,
+    ServingResult,
+    ServingSolver,
+    Systems,
+)
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
-_PEAK = 60.0  # requests per second, as the page says
-_LIMIT = 0.03  # seconds between tokens
-_PRICE = 200_000.0  # USD for a server, as the exercise says
+_PEAK = Q_(60, "1/s")  # requests
+_LIMIT = Q_(30, "ms")  # between tokens
+_PRICE = 200_000.0  # USD for a server
 
 
 def _chat(users: int, **given: Any) -> ServingResult:
@@ -24,30 +31,30 @@ def _chat(users: int, **given: Any) -> ServingResult:
     )
 
 
-def _million(result: ServingResult, offer: RentalOffer = Systems.Lambda_H100) -> float:
-    return 1e6 * si(offer.price) / si(result.output_throughput)
+def _million(result: ServingResult, offer: RentalOffer = Systems.Lambda_H100) -> Any:
+    return 1e6 * offer.price / result.output_throughput
 
 
 def _small(**given: Any) -> ServingResult:
     return _chat(8, hardware=Hardware.L4, **({"precision": "fp8"} | given))
 
 
-def _share(**given: Any) -> float:
+def _break_even(**given: Any) -> float:
+    """Return the cost of an hour on one's own GPU, as a share of the rent."""
     fleet = dataclasses.replace(Systems.Clusters.Research_256, name="8 H100", count=1)
     year = EconomicsSolver.solve(
         fleet=fleet, duration_days=Q_(1, "year"), datacenter=Infra.Hyperscale_US, **given
     )
-    return si(year.cost_per_device_hour) / si(Systems.Lambda_H100.price)
+    return float(year.cost_per_device_hour / Systems.Lambda_H100.price)
 
 
 def _gpus(precision: str) -> int:
-    rate = si(_chat(64, precision=precision).request_throughput)
-    return math.ceil(_PEAK / rate)
+    return math.ceil(float(_PEAK / _chat(64, precision=precision).request_throughput))
 
 
 @exercise
 def _cost_1() -> Parts:
-    cost_during_decode = 1e6 * si(Systems.Lambda_H100.price) / si(_chat(32).decode_throughput)
+    cost_during_decode = 1e6 * Systems.Lambda_H100.price / _chat(32).decode_throughput
     yield AmountAsked(
         "cost",
         asks="the cost of a million tokens of output",
@@ -79,7 +86,7 @@ def _cost_2() -> Parts:
         "limit",
         asks='whether the limit is `"met"` or `"missed"`',
         options=("met", "missed"),
-        truth="met" if si(_small().itl) <= _LIMIT else "missed",
+        truth="met" if _small().itl <= _LIMIT else "missed",
         hint="Look at `itl`.",
     )
 
@@ -89,11 +96,11 @@ def _cost_3() -> Parts:
     yield AmountAsked(
         "share",
         asks="the share of the hours",
-        truth=_share(unit_price=_PRICE),
+        truth=_break_even(unit_price=_PRICE),
         hint="Divide the hourly cost of a purchased GPU by the rent of one.",
         mistakes={
-            _share(): "That uses the price in the catalog.",
-            _share(unit_price=_PRICE / 8): "The price is for a server, not for a GPU.",
+            _break_even(): "That uses the price in the catalog.",
+            _break_even(unit_price=_PRICE / 8): "The price is for a server, not for a GPU.",
         },
     )
 

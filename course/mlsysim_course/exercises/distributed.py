@@ -6,12 +6,17 @@ from collections.abc import Callable
 from itertools import count, product
 from typing import Any
 
-from mlsysim.core.errors import ParallelismError
+from mlsysim import (
+    DistributedResult,
+    DistributedSolver,
+    Fleet,
+    Models,
+    NetworkFabric,
+    ParallelismError,
+    Systems,
+)
 from mlsysim.core.formulas import pipeline_bubble_fraction
-from mlsysim.core.types import Fleet, NetworkFabric
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Exercise, Parts, exercise
 
 _POWERS = tuple(2**k for k in range(11))
 _ETHERNET, _NDR = Systems.Fabrics.Ethernet_100G, Systems.Fabrics.InfiniBand_NDR
@@ -68,12 +73,12 @@ def _distributed_1() -> Parts:
 @exercise
 def _distributed_2() -> Parts:
     usual, large = (_best(batch, _ETHERNET).parallelism for batch in (256, 1024))
-    deeper, shallower = large.pp > usual.pp, large.pp < usual.pp
+    depth = "deeper" if large.pp > usual.pp else "shallower" if large.pp < usual.pp else "same"
     yield ChoiceAsked(
         "depth",
         asks='whether the winners get `"deeper"`, `"shallower"`, or keep the `"same"` depth',
         options=("deeper", "shallower", "same"),
-        truth="deeper" if deeper else "shallower" if shallower else "same",
+        truth=depth,
         hint="The work grows, but the gradients stay the same. Why were stages useful?",
     )
     yield ChoiceAsked(
@@ -98,64 +103,82 @@ def _distributed_2() -> Parts:
     )
 
 
-def microbatches_for_a_small_bubble() -> CountAsked:
-    """Return the microbatches for an idle share below a tenth, an exercise of two tutorials."""
+def _fewest(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
+    """Return the first number of microbatches whose bubble is below a tenth."""
+    # A tenth is not below a tenth, whatever the rounding.
+    return next(
+        parts
+        for parts in count(1)
+        if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
+    )
 
-    def fewest(bubble: Callable[[float], float] = lambda idle: idle, *, stages: int = 8) -> int:
-        # A tenth is not below a tenth, whatever the rounding.
-        return next(
-            parts
-            for parts in count(1)
-            if bubble(pipeline_bubble_fraction(stages, parts, 1)) < 0.1 - 1e-12
-        )
 
-    for_time_added = fewest(lambda idle: idle / (1 - idle))
+def _microbatches_for_a_small_bubble() -> Parts:
+    for_time_added = _fewest(lambda idle: idle / (1 - idle))
     not_a_part = (
         "You took the time added, a multiple of the busy time. The idle share is a part of the "
         "whole."
     )
-    return CountAsked(
+    yield CountAsked(
         "microbatches",
         asks="the first number of microbatches whose idle share is below a tenth",
-        truth=fewest(),
+        truth=_fewest(),
         hint="Solve for the number of microbatches, and round up.",
         mistakes={
-            fewest() - 1: "At that number the share is exactly a tenth, which is not below it.",
+            _fewest() - 1: "At that number the share is exactly a tenth, which is not below it.",
             for_time_added: not_a_part,
             for_time_added - 1: not_a_part,
-            fewest(stages=9): "A bubble has one slot fewer than the pipeline has stages.",
+            _fewest(stages=9): "A bubble has one slot fewer than the pipeline has stages.",
         },
     )
 
 
-@exercise
-def _distributed_3() -> Parts:
-    yield microbatches_for_a_small_bubble()
+# Two tutorials ask it.
+distributed_3 = Exercise("distributed-3", _microbatches_for_a_small_bubble)
+strategy_3 = Exercise("strategy-3", _microbatches_for_a_small_bubble)
+
+
+def _slowdown(fabric: NetworkFabric) -> float:
+    """Return how much longer tensor all-reduces take with 16 ranks than with 8."""
+    eight, sixteen = (
+        _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
+        for size in (8, 16)
+    )
+    return float(sixteen / eight)
+
+
+def _mistakes(fabric: NetworkFabric) -> dict[float, str]:
+    slower_link = float(Systems.Nodes.DGX_H100.scale_up.bandwidth / fabric.bandwidth)
+    return {
+        slower_link: "That is the ratio of the two bandwidths. How much of the data has to "
+        "cross it?",
+        _slowdown(fabric) / 2: "There are half as many replicas, so each microbatch has more "
+        "sequences than before.",
+        2.0: "The activations grow by that factor, but now part of them crosses the network.",
+    }
+
+
+_CROSSING = (
+    "Twice the ranks mean twice the activations in each microbatch. How much of a message crosses "
+    "the network, and how much slower is that?"
+)
 
 
 @exercise
 def _distributed_self_check() -> Parts:
-    server = Systems.Nodes.DGX_H100.scale_up
-    for name, words, fabric in (("ethernet", "Ethernet", _ETHERNET), ("ndr", "NDR", _NDR)):
-        eight, sixteen = (
-            _solve(fabric, tp_size=size, pp_size=4, microbatch_count=32).tp_communication_latency
-            for size in (8, 16)
-        )
-        growth = float((sixteen / eight).to("").magnitude)
-        slower_link = float((server.bandwidth / fabric.bandwidth).to("").magnitude)
-        yield AmountAsked(
-            name,
-            asks=f"the factor on {words}",
-            tolerance=0.1,
-            truth=growth,
-            hint="Twice the ranks mean twice the activations in each microbatch. How much of a "
-            "message crosses the network, and how much slower is that?",
-            mistakes={
-                slower_link: "That is the ratio of the two bandwidths. How much of the data has to "
-                "cross it?",
-                growth / 2: "There are half as many replicas, so each microbatch has more "
-                "sequences than before.",
-                2.0: "The activations grow by that factor, but now part of them crosses the "
-                "network.",
-            },
-        )
+    yield AmountAsked(
+        "ethernet",
+        asks="the factor on Ethernet",
+        tolerance=0.1,
+        truth=_slowdown(_ETHERNET),
+        hint=_CROSSING,
+        mistakes=_mistakes(_ETHERNET),
+    )
+    yield AmountAsked(
+        "ndr",
+        asks="the factor on NDR",
+        tolerance=0.1,
+        truth=_slowdown(_NDR),
+        hint=_CROSSING,
+        mistakes=_mistakes(_NDR),
+    )

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from mlsysim.core.types import Accelerator, FixedShapeModel
-from mlsysim.registry import Hardware, Models
-from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise, si
+from typing import Any
 
-# The assumptions of the page, in SI base units.
-_BATTERY = 20e3
-_SLEEP = 30e-6
+from mlsysim import (
+    Q_,
+    Accelerator,
+    FixedShapeModel,
+    Hardware,
+    Models,
+    Quantity,
+    SingleNodeResult,
+    SingleNodeSolver,
+)
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise
+
+# The assumptions of the page.
+_BATTERY = Q_(20, "kJ")
+_SLEEP = Q_(30, "uW")
 _CHIPS = (
     Hardware.STM32L4R5,
     Hardware.STM32U575,
@@ -25,16 +34,14 @@ def _run(
     return SingleNodeSolver.solve(model=model, hardware=chip, precision="int8")
 
 
-def _joule(chip: Accelerator, model: FixedShapeModel = Models.MobileNetV1_Quarter) -> float:
-    return si(_run(chip, model).energy)
+def _battery_life(chip: Accelerator, seconds: float, sleep: Quantity = _SLEEP) -> Any:
+    """Return how long the cells last with a picture every so many seconds."""
+    return _BATTERY / (_run(chip).energy / Q_(seconds, "s") + sleep)
 
 
-def _life(chip: Accelerator, seconds: float, sleep: float = _SLEEP) -> float:
-    return _BATTERY / (_joule(chip) / seconds + sleep)
-
-
-def _listening(per_second: float = 2, sleep: float = _SLEEP) -> float:
-    return per_second * _joule(Hardware.NDP120_30MHz, Models.DS_CNN) + sleep
+def _listening(per_second: float = 2, sleep: Quantity = _SLEEP) -> Any:
+    word = _run(Hardware.NDP120_30MHz, Models.DS_CNN)
+    return Q_(per_second, "1/s") * word.energy + sleep
 
 
 @exercise
@@ -43,10 +50,11 @@ def _edge_1() -> Parts:
         "energy",
         asks="the energy of a picture",
         unit="mJ",
-        truth=_joule(Hardware.STM32H7A3),
+        truth=_run(Hardware.STM32H7A3).energy,
         hint="Multiply its time by the chip's power, or read the energy from the result.",
         mistakes={
-            _joule(Hardware.STM32L4R5): "That is the energy on another chip with a Cortex-M core.",
+            _run(Hardware.STM32L4R5).energy: "That is the energy on another chip with a "
+            "Cortex-M core.",
         },
     )
 
@@ -57,11 +65,11 @@ def _edge_2() -> Parts:
         "life",
         asks="the life of the cells",
         unit="day",
-        truth=_life(Hardware.STM32U575, 2),
+        truth=_battery_life(Hardware.STM32U575, 2),
         hint="Add the mean power of the pictures to the sleep power, then divide the energy "
         "by the sum.",
         mistakes={
-            _life(Hardware.STM32U575, 0.5): "A picture every two seconds is half a picture "
+            _battery_life(Hardware.STM32U575, 0.5): "A picture every two seconds is half a picture "
             "per second.",
             _BATTERY / _SLEEP: "That is the life of a box that only sleeps.",
         },
@@ -74,19 +82,21 @@ def _edge_3() -> Parts:
         "time",
         asks="the time between pictures",
         unit="s",
-        truth=_joule(Hardware.STM32L4R5) / _SLEEP,
+        truth=_run(Hardware.STM32L4R5).energy / _SLEEP,
         hint="Set the two terms of the denominator equal.",
-        mistakes={_joule(Hardware.STM32U575) / _SLEEP: "That is the value for another chip."},
+        mistakes={
+            _run(Hardware.STM32U575).energy / _SLEEP: "That is the value for another chip.",
+        },
     )
 
 
 @exercise
 def _edge_4() -> Parts:
-    chips_in_time = [chip for chip in _CHIPS if si(_run(chip, Models.DS_CNN).latency) < 1 / 2]
+    chips = sum(_run(chip, Models.DS_CNN).latency < Q_(1 / 2, "s") for chip in _CHIPS)
     yield CountAsked(
         "chips",
         asks="how many of the chips keep up",
-        truth=len(chips_in_time),
+        truth=chips,
         hint="Compare the time of one run with the time until the next run starts.",
     )
     yield AmountAsked(
@@ -96,7 +106,7 @@ def _edge_4() -> Parts:
         truth=_listening(),
         hint="Add the energy of the runs in one second to the sleep power.",
         mistakes={
-            _listening(sleep=0.0): "You left out the sleep power.",
+            _listening(sleep=Q_(0, "uW")): "You left out the sleep power.",
             _listening(1): "It runs more often than once per second.",
         },
     )
@@ -104,15 +114,18 @@ def _edge_4() -> Parts:
 
 @exercise
 def _edge_5() -> Parts:
-    longer = _life(Hardware.STM32L4R5, 60, _SLEEP / 10) / _life(Hardware.STM32L4R5, 60)
+    before, after = (
+        _battery_life(Hardware.STM32L4R5, 60, sleep) for sleep in (_SLEEP, _SLEEP / 10)
+    )
+    factor = float(after / before)
     yield AmountAsked(
         "factor",
         asks="the ratio of the new life to the old one",
-        truth=longer,
+        truth=factor,
         hint="Compute the mean power before and after.",
         mistakes={
             10.0: "Only the sleep power falls by that factor. The pictures take as much "
             "energy as before.",
-            1 / longer: "Invert the ratio.",
+            1 / factor: "Invert the ratio.",
         },
     )

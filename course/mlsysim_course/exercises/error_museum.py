@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mlsysim import Q_, Hardware, Models, Quantity, Systems, TransformerModel
 from mlsysim.core import formulas as f
-from mlsysim.core.types import TransformerModel
-from mlsysim.core.units import Q_
-from mlsysim.registry import Hardware, Models, Systems
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 # As printed in the accounts that the page names.
 _REPORTED_MFU = 1.04
@@ -17,8 +17,8 @@ _PRINTED_RATE = Q_(400, "Gbit/s")
 _CONTEXT = 8192
 
 
-def _peak(device: str) -> float:
-    return si(Hardware[device].compute.fp16)
+def _peak(device: str) -> Any:
+    return Hardware[device].compute.fp16
 
 
 def _block_parameters(mlp_matrices: int) -> int:
@@ -29,9 +29,9 @@ def _block_parameters(mlp_matrices: int) -> int:
     return int(m.layers * (attention + mlp))
 
 
-def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> float:
-    """Bytes of keys and values of one sequence in 16 bits."""
-    return 2 * model.layers * heads * head_dim * 2 * context
+def _cache(model: TransformerModel, context: int, heads: int, head_dim: int) -> Quantity:
+    """Keys and values of one sequence in 16 bits."""
+    return Q_(2 * model.layers * heads * head_dim * 2 * context, "byte")
 
 
 @exercise
@@ -41,7 +41,7 @@ def _museum_1() -> Parts:
     yield AmountAsked(
         "mfu",
         asks="the utilization of the H100, as a share",
-        truth=achieved_rate / _peak("H100"),
+        truth=float(achieved_rate / _peak("H100")),
         hint="The achieved rate is the printed share times the peak that it was divided by.",
         mistakes={
             achieved_rate / (2 * _peak("H100")): "That peak counts structured sparsity, which the "
@@ -57,10 +57,10 @@ def _museum_2() -> Parts:
     yield AmountAsked(
         "mfu",
         asks="the utilization against the dense peak, as a share",
-        truth=si(_ISSUE_RATE) / _peak("H100"),
+        truth=float(_ISSUE_RATE / _peak("H100")),
         hint="Divide the rate by the peak of dense matrix products in 16 bits.",
         mistakes={
-            si(_ISSUE_RATE) / (2 * _peak("H100")): "You divided by the peak with sparsity, as "
+            _ISSUE_RATE / (2 * _peak("H100")): "You divided by the peak with sparsity, as "
             "the question in the thread did.",
         },
     )
@@ -84,7 +84,7 @@ def _museum_3() -> Parts:
         mistakes={
             _block_parameters(2): "That is the published count: its feed-forward block lacks "
             "the gate.",
-            round(si(Models.Llama1_7B.parameters)): "That is the whole network, with its "
+            round(Models.Llama1_7B.parameters.magnitude): "That is the whole network, with its "
             "embeddings and norms.",
         },
     )
@@ -98,17 +98,17 @@ def _museum_4() -> Parts:
         Models.Llama3_70B.heads,
         Models.Llama3_70B.head_dim,
     )
-    keys_alone = 0.5 * si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT))
+    cache = Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)
     yield AmountAsked(
         "cache",
         asks="the cache of one sequence",
         unit="GB",
-        truth=si(Models.Llama3_70B.kv_cache_bytes("bf16", _CONTEXT)),
+        truth=cache,
         hint="Count keys and values for every layer, every key-value head and every token.",
         mistakes={
             cache_of_query_heads: "You counted the query heads. Several of them share one "
             "key-value head.",
-            keys_alone: "Keys and values are both cached, and a number in bf16 takes more "
+            0.5 * cache: "Keys and values are both cached, and a number in bf16 takes more "
             "than one byte.",
         },
     )
@@ -126,7 +126,7 @@ def _museum_5() -> Parts:
         "cache",
         asks="the cache of one token",
         unit="kB",
-        truth=si(Models.Qwen3_4B.kv_bytes_per_token("bf16")),
+        truth=Models.Qwen3_4B.kv_bytes_per_token("bf16"),
         hint="Look up `head_dim` in the catalog instead of dividing.",
         mistakes={
             cache_of_narrow_heads: "The width of a head is a separate choice. In this model "
@@ -137,15 +137,16 @@ def _museum_5() -> Parts:
 
 @exercise
 def _museum_6() -> Parts:
-    half_of_peak = 0.5 * _peak("A100")
-    image_macs = si(Models.ResNet50.flops_per_sample) / 2
+    half_of_peak = 0.5 * _peak("A100") * Q_(1, "s")
+    image = Models.ResNet50.flops_per_sample
     yield AmountAsked(
         "images",
         asks="images per second at half of the A100's peak",
-        truth=half_of_peak / (2 * image_macs),
+        form=",.0f",
+        truth=float(half_of_peak / image),
         hint="Divide half of the peak by the operations of one image.",
         mistakes={
-            half_of_peak / image_macs: "A multiplication and an addition are separate operations "
+            2 * half_of_peak / image: "A multiplication and an addition are separate operations "
             "in the peak rate.",
         },
     )
@@ -158,12 +159,12 @@ def _museum_7() -> Parts:
         asks="the bandwidth of the memory",
         unit="GB/s",
         tolerance=0.03,  # vendors round it
-        truth=si(_BUS * _TRANSFERS),
+        truth=_BUS * _TRANSFERS,
         hint="Multiply the width of the bus by the transfers per second, then change units.",
         mistakes={
-            si(_PRINTED_RATE): "That is the printed figure. Compute the bandwidth from the "
+            _PRINTED_RATE: "That is the printed figure. Compute the bandwidth from the "
             "bus instead.",
-            8 * si(_BUS * _TRANSFERS): "The width of the bus is given in bits.",
+            8 * _BUS * _TRANSFERS: "The width of the bus is given in bits.",
         },
     )
 
@@ -186,12 +187,13 @@ def _museum_8() -> Parts:
 
 @exercise
 def _museum_9() -> Parts:
-    node, size = Systems.Nodes.DGX_H100, 2 * si(Models.Llama3_70B.parameters)
+    node, size = Systems.Nodes.DGX_H100, 2 * Models.Llama3_70B.parameters.magnitude
+    one_direction = node.scale_up.bandwidth.to("B/s").magnitude
 
-    def all_reduce(bandwidth: float) -> float:
-        return float(f.ring_all_reduce_time(size, node.accelerators_per_node, bandwidth, 0.0))
+    def all_reduce(bandwidth: float) -> Quantity:
+        time = f.ring_all_reduce_time(size, node.accelerators_per_node, bandwidth, 0.0)
+        return Q_(float(time), "s")
 
-    one_direction = si(node.scale_up.bandwidth)
     yield AmountAsked(
         "time",
         asks="the time of the all-reduce, without latency",

@@ -6,20 +6,18 @@ import dataclasses
 import math
 from typing import Any
 
-from mlsysim.core.units import Q_
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import ReliabilityResult, ReliabilitySolver
-from mlsysim_course.answers import AmountAsked, Parts, exercise, si
+from mlsysim import Q_, Models, Quantity, ReliabilityResult, ReliabilitySolver, Systems
+from mlsysim_course.answers import AmountAsked, Parts, exercise
 
-_DAYS = 60
-_PRICE = 2.5  # USD per GPU-hour, as the exercise says
+_PROGRESS = Q_(60, "day")
+_PRICE = Q_(2.5, "USD/h")
 _GPUS = 2048
 
 
 def _run(gpus: int = _GPUS, **given: Any) -> ReliabilityResult:
     cluster = Systems.Clusters.Research_256
     fleet = dataclasses.replace(cluster, name=f"{gpus:,} H100", count=gpus // 8)
-    return ReliabilitySolver.solve(fleet=fleet, job_duration_hours=Q_(_DAYS, "day"), **given)
+    return ReliabilitySolver.solve(fleet=fleet, job_duration_hours=_PROGRESS, **given)
 
 
 def _stored(**given: Any) -> ReliabilityResult:
@@ -30,25 +28,25 @@ def _handover() -> float:
     return _stored(checkpoint_interval=Q_(4, "h")).goodput
 
 
-def _restart(gpus: int = 16_384) -> float:
-    """Return the longest restart, in seconds, that still leaves a goodput of 0.9."""
-    low, high = 1.0, 3600.0
+def _longest_restart(gpus: int = 16_384) -> Quantity:
+    """Return the longest restart that still leaves a goodput of 0.9."""
+    low, high = 1.0, 3600.0  # seconds
     while high - low > 0.01:
         middle = math.sqrt(low * high)
         r = _run(gpus, checkpoint_time_s=30, restart_time=Q_(middle, "s"))
         low, high = (middle, high) if r.goodput >= 0.9 else (low, middle)
-    return low
+    return Q_(low, "s")
 
 
 @exercise
 def _failures_1() -> Parts:
-    mtbf_of_servers = si(_run(64, checkpoint_time_s=30).fleet_mtbf)
-    mtbf_of_the_page = si(_run(checkpoint_time_s=30).fleet_mtbf)
+    mtbf_of_servers = _run(64, checkpoint_time_s=30).fleet_mtbf
+    mtbf_of_the_page = _run(checkpoint_time_s=30).fleet_mtbf
     yield AmountAsked(
         "time",
         asks="the time between failures of the fleet",
         unit="h",
-        truth=si(_run(512, checkpoint_time_s=30).fleet_mtbf),
+        truth=_run(512, checkpoint_time_s=30).fleet_mtbf,
         hint="Divide the time between failures of one device by the number of devices.",
         mistakes={
             mtbf_of_servers: "Count GPUs, not servers: the record is per GPU.",
@@ -59,8 +57,10 @@ def _failures_1() -> Parts:
 
 @exercise
 def _failures_2() -> Parts:
-    page, interval = _stored(), si(_run(checkpoint_time_s=5).optimal_checkpoint_interval)
-    interval_in_proportion = si(page.optimal_checkpoint_interval) * 5 / si(page.checkpoint_time)
+    interval = _run(checkpoint_time_s=5).optimal_checkpoint_interval
+    page = _stored()
+    pause_ratio = float(Q_(5, "s") / page.checkpoint_time)
+    interval_in_proportion = page.optimal_checkpoint_interval * pause_ratio
     yield AmountAsked(
         "interval",
         asks="the best time between checkpoints",
@@ -77,18 +77,18 @@ def _failures_2() -> Parts:
 
 @exercise
 def _failures_3() -> Parts:
-    seconds, goodput = _DAYS * 86_400, _handover()
+    goodput = _handover()
     yield AmountAsked(
         "time",
         asks="how long the run takes",
         unit="day",
         tolerance=0.002,
-        truth=seconds / goodput,
+        truth=_PROGRESS / goodput,
         hint="Each day makes a day's progress times the goodput.",
         mistakes={
-            seconds * (2 - goodput): "The added days lose time too, so divide instead of adding.",
-            seconds * goodput: "Failures make the run longer, not shorter.",
-            seconds / _stored().goodput: "That uses the best interval, not the one in the "
+            _PROGRESS * (2 - goodput): "The added days lose time too, so divide instead of adding.",
+            _PROGRESS * goodput: "Failures make the run longer, not shorter.",
+            _PROGRESS / _stored().goodput: "That uses the best interval, not the one in the "
             "handover.",
         },
     )
@@ -96,16 +96,16 @@ def _failures_3() -> Parts:
 
 @exercise
 def _failures_4() -> Parts:
-    tenth_of_mtbf = 0.1 * si(_run(16_384, checkpoint_time_s=30).fleet_mtbf)
+    tenth_of_mtbf = 0.1 * _run(16_384, checkpoint_time_s=30).fleet_mtbf
     yield AmountAsked(
         "restart",
         asks="the longest restart",
         unit="minute",
         tolerance=0.03,
-        truth=_restart(),
+        truth=_longest_restart(),
         hint="Try restart times, each with its own best interval, until the goodput fits.",
         mistakes={
-            _restart(gpus=8192): "That is the limit for half as many GPUs.",
+            _longest_restart(gpus=8192): "That is the limit for half as many GPUs.",
             tenth_of_mtbf: "Checkpoints and repeated work already use part of the time that "
             "may be lost.",
         },
@@ -114,18 +114,19 @@ def _failures_4() -> Parts:
 
 @exercise
 def _failures_5() -> Parts:
-    price_of_a_day = _PRICE * 24 * _GPUS
-    waste = price_of_a_day * (_stored().goodput - _handover())
+    price_of_a_day = _PRICE * Q_(24, "h") * _GPUS
+    cost = price_of_a_day * (_stored().goodput - _handover())
     all_lost_time = price_of_a_day * (1 - _handover())
     yield AmountAsked(
         "cost",
         asks="the cost of a day",
         unit="USD",
         tolerance=0.03,
-        truth=waste,
+        form=",.0f",
+        truth=cost,
         hint="Multiply the difference in goodput by GPU-hours and price.",
         mistakes={
             all_lost_time: "The best interval loses time as well, so compare the two.",
-            waste / 24: "That is the cost of an hour.",
+            cost / 24: "That is the cost of an hour.",
         },
     )

@@ -6,15 +6,13 @@ import math
 from itertools import count
 from typing import Any
 
-from mlsysim.core.types import Accelerator
-from mlsysim.registry import Hardware, Models
-from mlsysim.solvers import SingleNodeResult, SingleNodeSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim import Q_, Accelerator, Hardware, Models, SingleNodeResult, SingleNodeSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 _MODEL = Models.ResNet50
-_BEYOND = 2**40
-# NVIDIA's mean times for ResNet-50 on one V100, as in the tutorial: batch size to milliseconds.
-_MEASURED_MS = {1: 12.78, 256: 84.14}
+_BEYOND = 2**40  # images: if this batch is not compute-bound, none is
+# NVIDIA's mean times for ResNet-50 on one V100, as in the tutorial, by batch size.
+_MEASURED = {1: Q_(12.78, "ms"), 256: Q_(84.14, "ms")}
 
 
 def _solve(
@@ -45,15 +43,15 @@ def _first_bound(hardware: Accelerator, efficiency: float = 0.5) -> float:
 
 def _on_paper(traffic_of_activations: int) -> int:
     """Solve the ridge equation for the batch, with activations moved a number of times."""
-    ridge = 0.5 * si(Hardware.H100.ridge_point("fp16"))
-    weights = 2 * ridge * si(_MODEL.parameters)
-    moved = 2 * ridge * traffic_of_activations * si(_MODEL.activations_per_sample)
-    return math.ceil(weights / (si(_MODEL.flops_per_sample) - moved))
+    flops_per_number = 0.5 * Hardware.H100.ridge_point("fp16") * Q_(2, "byte")
+    weights = flops_per_number * _MODEL.parameters
+    moved = flops_per_number * traffic_of_activations * _MODEL.activations_per_sample
+    return math.ceil(float(weights / (_MODEL.flops_per_sample - moved)))
 
 
 def _fitted(batch: int) -> float:
-    ours = _solve(Hardware.V100, batch_size=batch, efficiency=0.5).latency
-    return 0.5 * si(ours) * 1e3 / _MEASURED_MS[batch]
+    modeled = _solve(Hardware.V100, batch_size=batch, efficiency=0.5).latency
+    return 0.5 * float(modeled / _MEASURED[batch])
 
 
 @exercise
@@ -92,45 +90,43 @@ def _hello_world_2() -> Parts:
 
 @exercise
 def _hello_world_3() -> Parts:
-    wide, narrow = (_solve(batch_size=32, precision=p).throughput for p in ("fp16", "int8"))
-    gain = si(narrow / wide)
+    wide, narrow = (_solve(batch_size=32, precision=p) for p in ("fp16", "int8"))
+    throughput = float(narrow.throughput / wide.throughput)
     yield AmountAsked(
         "throughput",
         asks="the factor by which images per second grow",
-        truth=gain,
+        truth=throughput,
         hint="How do the compute time and the memory time change?",
         mistakes={
-            gain**2: "You multiplied two gains, but only one resource is the limit at a time.",
+            throughput
+            ** 2: "You multiplied two gains, but only one resource is the limit at a time.",
             1.0: "One of the two times is the limit. What happens to it?",
-            1 / gain: "That is the factor for the time, not for the rate.",
+            1 / throughput: "That is the factor for the time, not for the rate.",
         },
     )
     yield ChoiceAsked(
         "bottleneck",
         asks='whether the bottleneck `"changes"` or `"stays"`',
         options=("changes", "stays"),
-        truth="stays"
-        if _solve(batch_size=32, precision="int8").bottleneck
-        == _solve(batch_size=32, precision="fp16").bottleneck
-        else "changes",
+        truth="stays" if narrow.bottleneck == wide.bottleneck else "changes",
         hint="Compare the factors of the intensity and of the ridge point.",
     )
 
 
 @exercise
 def _hello_world_4() -> Parts:
-    full_ridge = math.ceil(si(Hardware.A100.ridge_point("fp16")))
+    full_ridge = math.ceil(Hardware.A100.ridge_point("fp16").to("FLOP/B").magnitude)
+    intensity = _chat(1).arithmetic_intensity
     yield AmountAsked(
         "intensity",
         asks="the intensity of one user's token",
         unit="FLOP/B",
         tolerance=0.05,
-        truth=si(_chat(1).arithmetic_intensity),
+        truth=intensity,
         hint="How many operations use each weight, and how many bytes does it have?",
         mistakes={
-            2 * si(_chat(1).arithmetic_intensity): "A weight in fp16 takes two bytes.",
-            0.5 * si(_chat(1).arithmetic_intensity): "A multiplication and an addition are "
-            "two operations.",
+            2 * intensity: "A weight in fp16 takes two bytes.",
+            0.5 * intensity: "A multiplication and an addition are two operations.",
         },
     )
     yield CountAsked(

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from itertools import count
 
+from mlsysim import Q_, Hardware, Quantity
 from mlsysim.core import formulas as f
-from mlsysim.registry import Hardware
 from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise
 
 _PEAK = Hardware.H100.compute.si("bf16")
 _BANDWIDTH = Hardware.H100.memory.si("bandwidth")
 _WIDTH = 8192
-# NVIDIA's times in seconds by rows, as the page quotes them, and the fixed time of the exercise.
-_MEASURED = {1: 49.184e-6, 4096: 672.768e-6, 8192: 1404.784e-6}
-_FIXED = 4.3e-6
+# NVIDIA's times by rows, as the page quotes them, and the fixed time of the exercise.
+_MEASURED = {1: Q_(49.184, "us"), 4096: Q_(672.768, "us"), 8192: Q_(1404.784, "us")}
+_FIXED = Q_(4.3, "us")
 
 
-def _compute(rows: int, width: int = _WIDTH) -> float:
-    return float(f.gemm_compute_time(rows, width, width, _PEAK, 2))
+def _compute(rows: int, width: int = _WIDTH) -> Quantity:
+    return Q_(float(f.gemm_compute_time(rows, width, width, _PEAK, 2)), "s")
 
 
-def _memory(rows: int, width: int = _WIDTH, each: int = 2) -> float:
-    return float(f.gemm_memory_time(rows, width, width, 1, _BANDWIDTH, each, each))
+def _memory(rows: int, width: int = _WIDTH, each: int = 2) -> Quantity:
+    return Q_(float(f.gemm_memory_time(rows, width, width, 1, _BANDWIDTH, each, each)), "s")
 
 
 def _first(width: int) -> int:
@@ -48,7 +48,7 @@ def _kernels_2() -> Parts:
     yield AmountAsked(
         "share",
         asks="the share of the peak rate",
-        truth=_compute(4096) / _MEASURED[4096],
+        truth=float(_compute(4096) / _MEASURED[4096]),
         hint="Divide operations by time, and by the dense peak.",
         mistakes={
             0.5 * _compute(4096) / _MEASURED[4096]: "A multiply-accumulate is more than one "
@@ -77,13 +77,13 @@ def _kernels_4() -> Parts:
     yield AmountAsked(
         "eta",
         asks="the share of the peak rate",
-        truth=_compute(8192) / (_MEASURED[8192] - _FIXED),
+        truth=float(_compute(8192) / (_MEASURED[8192] - _FIXED)),
         hint="With many rows, compute is the limit: subtract the fixed time and divide.",
     )
     yield AmountAsked(
         "beta",
         asks="the share of the bandwidth",
-        truth=_memory(1) / (_MEASURED[1] - _FIXED),
+        truth=float(_memory(1) / (_MEASURED[1] - _FIXED)),
         hint="With a single row, memory is the limit: subtract the fixed time and divide.",
         mistakes={_memory(1) / _MEASURED[1]: "Subtract the fixed time first."},
     )

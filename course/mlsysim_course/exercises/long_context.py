@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsysim.registry import Hardware, Models, Systems
-from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise, si
+from mlsysim import Q_, Hardware, Models, ServingResult, ServingSolver, Systems
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise
 
 _LONG = 131_072
 _ANSWER = 256
 _BIG = Models.Llama3_70B
-_WAIT = 2.0  # seconds, as the exercise says
+_WAIT = Q_(2, "s")
 
 
 def _read(**given: Any) -> ServingResult:
@@ -22,22 +21,22 @@ def _read(**given: Any) -> ServingResult:
 
 
 def _catch(width: int) -> float:
-    return si(_BIG.parameters) / (_BIG.layers * width)
+    return float(_BIG.parameters.magnitude / (_BIG.layers * width))
 
 
 def _faster(tp_size: int) -> float:
     pair = _read(hardware=Systems.Nodes.HGX_H200, tp_size=tp_size)
-    return si(_read().ttft / pair.ttft)
+    return float(_read().ttft / pair.ttft)
 
 
 @exercise
 def _long_context_1() -> Parts:
-    smaller_model = si(Models.Llama3_8B.parameters) / (
-        Models.Llama3_8B.layers * Models.Llama3_8B.hidden_dim
-    )
+    small = Models.Llama3_8B
+    smaller_model = small.parameters.magnitude / (small.layers * small.hidden_dim)
     yield AmountAsked(
         "tokens",
         asks="the length at which both need the same number of operations",
+        form=",.0f",
         truth=_catch(_BIG.hidden_dim),
         hint="Divide the parameters by the number of layers and the width.",
         mistakes={
@@ -50,17 +49,16 @@ def _long_context_1() -> Parts:
 
 @exercise
 def _long_context_2() -> Parts:
-    keys_alone = 0.5 * si(_BIG.kv_cache_bytes("bf16", _LONG))
-    smaller_model = si(Models.Llama3_8B.kv_cache_bytes("bf16", _LONG))
+    cache = _BIG.kv_cache_bytes("bf16", _LONG)
     yield AmountAsked(
         "cache",
         asks="the cache of one text",
         unit="GB",
-        truth=si(_BIG.kv_cache_bytes("bf16", _LONG)),
+        truth=cache,
         hint="Use the equation for the cache, with the number of key-value heads.",
         mistakes={
-            keys_alone: "Keys and values are both cached, and each number takes two bytes.",
-            smaller_model: "That is the model of the page.",
+            0.5 * cache: "Keys and values are both cached, and each number takes two bytes.",
+            Models.Llama3_8B.kv_cache_bytes("bf16", _LONG): "That is the model of the page.",
         },
     )
 
@@ -96,17 +94,17 @@ def _long_context_5() -> Parts:
     short, long = 1024, _LONG - _ANSWER
     while long - short > 16:
         middle = (short + long) // 2
-        if si(_read(seq_len=middle).ttft) <= _WAIT:
+        if _read(seq_len=middle).ttft <= _WAIT:
             short = middle
         else:
             long = middle
-    longest = float(short)
-    tokens_in_proportion = 2048 * _WAIT / si(_read(seq_len=2048).ttft)
+    tokens_in_proportion = 2048 * _WAIT / _read(seq_len=2048).ttft
     yield AmountAsked(
         "tokens",
         asks="the longest prompt, in tokens",
         tolerance=0.03,
-        truth=longest,
+        form=",.0f",
+        truth=short,
         hint="Raise `seq_len` until the time to the first token is too long.",
         mistakes={
             tokens_in_proportion: "You scaled a short prompt in proportion. Attention grows "

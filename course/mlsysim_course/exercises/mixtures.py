@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlsysim import Hardware, Models, ServingResult, ServingSolver, TransformerModel
 from mlsysim.core import formulas as f
-from mlsysim.core.types import TransformerModel
-from mlsysim.registry import Hardware, Models
-from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, Parts, exercise, si
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, Parts, exercise
 
 _DENSE, _MIXTURE = Models.Qwen3_32B, Models.Qwen3_30B_A3B
 
@@ -27,11 +25,11 @@ def _chat(model: TransformerModel, users: int = 1, **given: Any) -> ServingResul
 
 
 def _gain(users: int) -> float:
-    return si(_chat(_DENSE, users).itl / _chat(_MIXTURE, users).itl)
+    return float(_chat(_DENSE, users).itl / _chat(_MIXTURE, users).itl)
 
 
 def _claim() -> float:
-    return si(_DENSE.parameters / _MIXTURE.active_parameters)
+    return float(_DENSE.parameters / _MIXTURE.active_parameters)
 
 
 @exercise
@@ -40,7 +38,7 @@ def _mixtures_1() -> Parts:
     yield AmountAsked(
         "share",
         asks="the share of the parameters that are active",
-        truth=si(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
+        truth=float(Models.DeepSeek_V3.active_parameters / Models.DeepSeek_V3.parameters),
         hint="The catalog has `active_parameters` and `parameters`.",
         mistakes={
             routed_share: "That is the share of the routed experts. Attention and one shared "
@@ -66,7 +64,7 @@ def _mixtures_2() -> Parts:
 @exercise
 def _mixtures_3() -> Parts:
     wide, narrow = (_chat(_MIXTURE, 32, weight_precision=form) for form in ("bf16", "fp8"))
-    factor = si(wide.itl / narrow.itl)
+    factor = float(wide.itl / narrow.itl)
     yield AmountAsked(
         "factor",
         asks="the ratio of the old token time to the new one",
@@ -81,11 +79,10 @@ def _mixtures_3() -> Parts:
 
 @exercise
 def _mixtures_4() -> Parts:
-    weights, cache = (
-        abs(1 - si(_chat(_DENSE)[field] / _chat(_MIXTURE)[field]))
-        for field in ("model_weights_size", "kv_cache_size")
-    )
-    users = _chat(_MIXTURE).max_batch_size / _chat(_DENSE).max_batch_size
+    dense, mixture = _chat(_DENSE), _chat(_MIXTURE)
+    users = mixture.max_batch_size / dense.max_batch_size
+    weights = abs(1 - float(dense.model_weights_size / mixture.model_weights_size))
+    cache = abs(1 - float(dense.kv_cache_size / mixture.kv_cache_size))
     yield AmountAsked(
         "users",
         asks="the ratio of users with the mixture to users with the dense model",

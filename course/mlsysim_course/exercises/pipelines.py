@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from mlsysim.core.errors import ConfigError
-from mlsysim.registry import Models
+from mlsysim import ConfigError, Models
 from mlsysim.schedules import Pass, Timeline, play, simulate_pipeline
 from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
@@ -22,14 +21,17 @@ def _small(schedule: str = "1f1b", **given: Any) -> Timeline:
     return simulate_pipeline(schedule, **{"pp_size": 3, "microbatch_count": 4, **given})
 
 
-def _waits(schedule: str) -> str:
-    """Return how the idle share changes if a backward pass takes three forwards instead of two."""
-    usual, longer = (
-        simulate_pipeline(
-            schedule, pp_size=4, microbatch_count=8, backward_time=time, weight_time=1
-        ).bubble_fraction
-        for time in (2, 3)
+def _idle_share(schedule: str, backward: int) -> float:
+    """Return the idle share if a backward pass takes so many forwards."""
+    step = simulate_pipeline(
+        schedule, pp_size=4, microbatch_count=8, backward_time=backward, weight_time=1
     )
+    return step.bubble_fraction
+
+
+def _change(schedule: str) -> str:
+    """Return how the idle share changes if a backward pass takes three forwards instead of two."""
+    usual, longer = (_idle_share(schedule, backward) for backward in (2, 3))
     if longer == usual:
         return "stays"
     return "rises" if longer > usual else "falls"
@@ -56,7 +58,7 @@ def _length(plan: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _best() -> tuple[int, ...]:
+def _shortest() -> tuple[int, ...]:
     """Return the plan with the shortest step; stages of very unequal depth are not tried."""
     plans = [plan for plan in product(range(4, 12), repeat=4) if sum(plan) == _MODEL.layers]
     return min(plans, key=_length)
@@ -68,7 +70,7 @@ def _even() -> tuple[int, ...]:
 
 def _dealt(plan: Sequence[float] | None = None) -> float:
     """Return how much longer the even plan takes than the best plan, or than a given one."""
-    return _length(_even()) / _length(plan or _best()) - 1
+    return _length(_even()) / _length(plan or _shortest()) - 1
 
 
 def _ahead(times: int) -> Timeline:
@@ -131,14 +133,14 @@ def _pipelines_2() -> Parts:
         "one_f_one_b",
         asks='whether the idle share of 1F1B `"rises"`, `"falls"` or `"stays"` the same',
         options=("rises", "falls", "stays"),
-        truth=_waits("1f1b"),
+        truth=_change("1f1b"),
         hint="A longer backward pass makes a stage wait longer. How does it change the work?",
     )
     yield ChoiceAsked(
         "zb_h1",
         asks='whether the idle share of ZB-H1 `"rises"`, `"falls"` or `"stays"` the same',
         options=("rises", "falls", "stays"),
-        truth=_waits("zb-h1"),
+        truth=_change("zb-h1"),
         hint="Which of the two parts of a backward pass gets longer? Which of them fills gaps?",
     )
 
@@ -165,15 +167,15 @@ def _pipelines_3() -> Parts:
 
 @exercise
 def _pipelines_4() -> Parts:
-    won = float(_ahead(1).makespan / _ahead(2).makespan) - 1
+    gain = float(_ahead(1).makespan / _ahead(2).makespan) - 1
     yield AmountAsked(
         "gain",
         asks="how much longer 1F1B takes, as a share of your order's time",
-        truth=won,
+        truth=gain,
         hint="Compare both with transfers. In yours, only the transfers of filling and "
         "draining remain.",
         mistakes={
-            1 - 1 / (1 + won): "That is a share of 1F1B's time. Divide by the time of your order.",
+            1 - 1 / (1 + gain): "That is a share of 1F1B's time. Divide by the time of your order.",
         },
     )
     yield CountAsked(

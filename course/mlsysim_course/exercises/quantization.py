@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from mlsysim.core.types import PRECISIONS, TransformerModel
-from mlsysim.registry import Hardware, Models
-from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise, si
+from mlsysim import Q_, Hardware, Models, ServingResult, ServingSolver, TransformerModel
+from mlsysim.core.types import PRECISIONS
+from mlsysim_course.answers import AmountAsked, CountAsked, Parts, exercise
 
 
 def _card(
@@ -26,17 +25,18 @@ def _card(
     )
 
 
-def _bytes(name: str) -> float:
+def _weight(name: str) -> Any:
+    """Return the size of a weight with its share of the scale."""
     form = PRECISIONS[name]
-    return form.bits / 8 + float(form.scale_bytes.magnitude)
+    return Q_(form.bits / 8, "byte") + form.scale_bytes
 
 
-def _gain(users: int, narrow: str = "int4") -> float:
-    return si(_card(users).itl / _card(users, weight_precision=narrow).itl)
+def _gain(users: int) -> float:
+    return float(_card(users).itl / _card(users, weight_precision="int4").itl)
 
 
-def _room(cache: str, weights: str = "int4") -> int:
-    r = _card(model=Models.Qwen3_32B, weight_precision=weights, kv_precision=cache)
+def _room(cache: str) -> int:
+    r = _card(model=Models.Qwen3_32B, weight_precision="int4", kv_precision=cache)
     return r.max_batch_size
 
 
@@ -45,7 +45,7 @@ def _overtakes(weights: str = "int8") -> int:
 
     def faster(users: int) -> bool:
         both = _card(users, weight_precision=weights, kv_precision="int8")
-        return si(both.itl) < si(_card(users, weight_precision="int4").itl)
+        return bool(both.itl < _card(users, weight_precision="int4").itl)
 
     return next(filter(faster, count(1)))
 
@@ -56,30 +56,29 @@ def _quantization_1() -> Parts:
         "size",
         asks="the bytes of a weight, including its share of the scale",
         unit="byte",
-        truth=_bytes("mxfp4"),
+        truth=_weight("mxfp4"),
         hint="Divide the bits by eight, and add one byte divided by the weights that share it.",
         mistakes={
-            0.5: "You left out the scale.",
-            _bytes("int4"): "That is the format of AWQ and GPTQ.",
-            0.5 + 1 / 8 / 32: "The scale takes a byte, not a bit.",
+            Q_(0.5, "byte"): "You left out the scale.",
+            _weight("int4"): "That is the format of AWQ and GPTQ.",
+            Q_(0.5 + 1 / 8 / 32, "byte"): "The scale takes a byte, not a bit.",
         },
     )
 
 
 @exercise
 def _quantization_2() -> Parts:
-    r = _card(model=Models.Llama3_70B, hardware=Hardware.MI300X, weight_precision="int4")
-    large = si(r.model_weights_size)
-    all_in_four_bits = _bytes("int4") * si(Models.Llama3_70B.parameters)
+    large = _card(model=Models.Llama3_70B, hardware=Hardware.MI300X, weight_precision="int4")
+    all_in_four_bits = _weight("int4") * Models.Llama3_70B.parameters
     yield AmountAsked(
         "size",
         asks="the size of the weights",
         unit="GB",
-        truth=large,
+        truth=large.model_weights_size,
         hint="Count the embedding tables and the other weights separately.",
         mistakes={
             all_in_four_bits: "The embedding tables stay at a higher precision.",
-            0.5 * si(Models.Llama3_70B.parameters): "You left out the scales and the "
+            Q_(0.5, "byte") * Models.Llama3_70B.parameters: "You left out the scales and the "
             "embedding tables.",
         },
     )

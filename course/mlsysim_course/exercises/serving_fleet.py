@@ -6,19 +6,25 @@ import math
 from functools import cache
 from typing import Any
 
-from mlsysim.core.types import Fleet
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import DisaggregatedSolver, ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim import (
+    Q_,
+    DisaggregatedSolver,
+    Fleet,
+    Models,
+    Quantity,
+    ServingResult,
+    ServingSolver,
+    Systems,
+)
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
-_RENT, _GPUS, _TOKENS, _BUSY = 3.0, 8, 1500.0, 0.5
 _SERVERS, _CLIENTS = 4, 128
-_HELD = 141e9
+_MEMORY = Q_(141, "GB")
 
 
-def _million(gpus: int = _GPUS, busy: float = _BUSY) -> float:
-    """Return the price of a million tokens in USD."""
-    return 1e6 * gpus * _RENT / (3600 * _TOKENS * busy)
+def _million(gpus: int = 8, busy: float = 0.5) -> Any:
+    """Return the price of a million tokens."""
+    return 1e6 * gpus * Q_(3, "USD/h") / (Q_(1500, "1/s") * busy)
 
 
 def _devices(form: str) -> int:
@@ -30,7 +36,7 @@ def _devices(form: str) -> int:
         precision="bf16",
         weight_precision=form,
     )
-    return math.ceil(si(r.model_weights_size) / _HELD)
+    return math.ceil(float(r.model_weights_size / _MEMORY))
 
 
 _ASKED: dict[str, Any] = {
@@ -42,7 +48,7 @@ _ASKED: dict[str, Any] = {
 
 
 @cache
-def _pools(readers: int) -> float:
+def _pools(readers: int) -> Quantity:
     """Return tokens per second of four servers when some of them only run prefill."""
     four = Fleet(
         name="4 servers",
@@ -59,15 +65,15 @@ def _pools(readers: int) -> float:
         prefill_workers=readers,
         decode_workers=_SERVERS - readers,
     )
-    return si(r.output_throughput)
+    return r.output_throughput
 
 
 @cache
-def _copies(clients: int) -> float:
+def _copy(clients: int) -> Quantity:
     r = ServingSolver.solve(
         **_ASKED, hardware=Systems.Nodes.HGX_H200, tp_size=8, batch_size=clients
     )
-    return si(r.output_throughput)
+    return r.output_throughput
 
 
 @exercise
@@ -117,8 +123,8 @@ def _serving_fleet_3() -> Parts:
         )
 
     eight, four = solve(8, 64), solve(4, 32)
-    faster = si(four.itl / eight.itl)
-    more_throughput = si(2 * four.output_throughput / eight.output_throughput)
+    faster = float(four.itl / eight.itl)
+    more_throughput = float(2 * four.output_throughput / eight.output_throughput)
     differs = "itl" if abs(math.log(faster)) > abs(math.log(more_throughput)) else "throughput"
     yield ChoiceAsked(
         "differs",
@@ -145,8 +151,8 @@ def _serving_fleet_3() -> Parts:
 @exercise
 def _serving_fleet_4() -> Parts:
     readers = max(range(1, _SERVERS), key=_pools)
-    beats = _pools(readers) / (_SERVERS * _copies(_CLIENTS // _SERVERS))
-    gain_over_all_clients = _pools(readers) / (_SERVERS * _copies(_CLIENTS))
+    factor = float(_pools(readers) / (_SERVERS * _copy(_CLIENTS // _SERVERS)))
+    gain_over_all_clients = _pools(readers) / (_SERVERS * _copy(_CLIENTS))
     yield CountAsked(
         "readers",
         asks="how many of the four servers should read prompts",
@@ -156,11 +162,11 @@ def _serving_fleet_4() -> Parts:
     yield AmountAsked(
         "factor",
         asks="the ratio of its tokens per second to those of four copies",
-        truth=beats,
+        truth=factor,
         tolerance=0.01,
         hint="Each of the four copies has a quarter of the clients, and there are four.",
         mistakes={
-            _pools(readers) / _copies(_CLIENTS // _SERVERS): "There are four copies.",
+            _SERVERS * factor: "There are four copies.",
             gain_over_all_clients: "Each copy has a quarter of the clients.",
         },
     )

@@ -5,54 +5,51 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlsysim.core.types import Accelerator
-from mlsysim.core.units import Q_
-from mlsysim.registry import Hardware, Models
-from mlsysim.solvers import ServingResult, ServingSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim import Q_, Accelerator, Hardware, Models, ServingResult, ServingSolver
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 _MODEL = Models.Llama3_8B
 _DEVICES = (Hardware.A100, Hardware.H100, Hardware.H200, Hardware.B200, Hardware.MI300X)
 _PROMISE = Q_(25, "ms")
-_CROWD = 10**9
+_CROWD = 10**9  # users, as if memory had no limit
 
 
-def _solve(**given: Any) -> ServingResult:
+def _textbook(**given: Any) -> ServingResult:
     common = {"model": _MODEL, "hardware": Hardware.H100, "precision": "bf16", "efficiency": 0.5}
     return ServingSolver.solve(**{**common, **given})
 
 
-def _chat(**given: Any) -> ServingResult:
-    return _solve(**{"seq_len": 2048, "output_len": 256, **given})
+def _request(**given: Any) -> ServingResult:
+    return _textbook(**{"seq_len": 2048, "output_len": 256, **given})
 
 
-def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> float:
+def _ceiling(context: float, heads: int = _MODEL.kv_heads, vectors: int = 2) -> Any:
     """Return tokens per second if a step reads only the keys and values of a context."""
-    each = vectors * _MODEL.layers * heads * _MODEL.head_dim * 2
-    return si(Hardware.H100.memory.bandwidth) / (context * each)
+    token = Q_(2, "byte") * vectors * _MODEL.layers * heads * _MODEL.head_dim
+    return Hardware.H100.memory.bandwidth / (context * token)
 
 
-def _users(device: Accelerator, *, room: bool = True) -> int:
+def _most_users(device: Accelerator, *, room: bool = True) -> int:
     """Return the most users within the latency limit, with or without the memory limit."""
-    most = _chat(hardware=device, seq_len=8192).max_batch_size
+    most = _request(hardware=device, seq_len=8192).max_batch_size
 
-    def kept(batch: int) -> bool:
-        return bool(_chat(hardware=device, seq_len=8192, batch_size=batch).itl <= _PROMISE)
+    def keeps_promise(batch: int) -> bool:
+        return bool(_request(hardware=device, seq_len=8192, batch_size=batch).itl <= _PROMISE)
 
     batch = most
-    while not room and kept(batch + 1):
+    while not room and keeps_promise(batch + 1):
         batch += 1
-    while batch and not kept(batch):
+    while batch and not keeps_promise(batch):
         batch -= 1
     return int(batch)
 
 
 def _best(*, room: bool = True) -> Accelerator:
-    return max(_DEVICES, key=lambda device: _users(device, room=room))
+    return max(_DEVICES, key=lambda device: _most_users(device, room=room))
 
 
 def _eight_k(**given: Any) -> int:
-    return int(_solve(seq_len=8192, **given).max_batch_size)
+    return int(_textbook(seq_len=8192, **given).max_batch_size)
 
 
 @exercise
@@ -85,7 +82,8 @@ def _serving_one_gpu_2() -> Parts:
         "throughput",
         asks="the ceiling in tokens per second, with the contexts of this tutorial",
         unit="token/s",
-        truth=si(_chat(batch_size=_CROWD).decode_throughput),
+        form=",.0f",
+        truth=_request(batch_size=_CROWD).decode_throughput,
         hint="With many users the weights hardly matter: what does one more user add to a step?",
         mistakes={
             _ceiling(2048): "The context grows during decode, so use its mean.",
@@ -99,13 +97,13 @@ def _serving_one_gpu_2() -> Parts:
 
 @exercise
 def _serving_one_gpu_3() -> Parts:
-    ridge = si(Hardware.H100.ridge_point("bf16"))
+    ridge = Hardware.H100.ridge_point("bf16").to("FLOP/B").magnitude
     weights_alone = "That would be so if the weights were all that a step reads."
     yield CountAsked(
         "batch",
         asks="the first batch whose decode is compute-bound, a whole number, or "
         '`"never"` if no batch is',
-        truth=math.inf if _chat(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD,
+        truth=math.inf if _request(batch_size=_CROWD).itl_bottleneck == "memory" else _CROWD,
         hint="Each user adds operations and a cache that is not shared. Compare the ratio of "
         "the two with the ridge point.",
         mistakes={math.ceil(0.5 * ridge): weights_alone, math.ceil(ridge): weights_alone},
@@ -115,9 +113,9 @@ def _serving_one_gpu_3() -> Parts:
 @exercise
 def _serving_one_gpu_4() -> Parts:
     device, fastest = _best(), _best(room=False)
-    users = _users(device)
-    answer = _chat(hardware=device, seq_len=8192, batch_size=users)
-    rate = si(answer.decode_throughput)
+    users = _most_users(device)
+    answer = _request(hardware=device, seq_len=8192, batch_size=users)
+    throughput = answer.decode_throughput
     yield ChoiceAsked(
         "gpu",
         asks='the device with the most users, by its name or catalog name, such as `"A100"`',
@@ -133,15 +131,17 @@ def _serving_one_gpu_4() -> Parts:
         truth=users,
         hint="Find the largest batch that fits and keeps the limit. Which of the two breaks first?",
         mistakes={
-            _users(fastest, room=False): "That many users would be fast enough, but they do not "
-            "fit in memory.",
+            _most_users(
+                fastest, room=False
+            ): "That many users would be fast enough, but they do not fit in memory.",
         },
     )
     yield AmountAsked(
         "throughput",
         asks="their tokens per second during decode",
         unit="token/s",
-        truth=rate,
+        form=",.0f",
+        truth=throughput,
         hint="Each of your users gets one token per step.",
-        mistakes={rate / users: "That is the rate of one user."},
+        mistakes={throughput / users: "That is the rate of one user."},
     )

@@ -8,12 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsysim.core.types import Fleet
-from mlsysim.core.units import Q_
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
-from mlsysim_course.exercises.distributed import microbatches_for_a_small_bubble
+from mlsysim import Q_, DistributedResult, DistributedSolver, Fleet, Models, Quantity, Systems
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 if TYPE_CHECKING:
     from mlsysim.planner import Advice, Contrast
@@ -38,13 +34,13 @@ _THREE_WAYS: dict[str, Any] = {
 }
 
 
-def _advise(**given: Any) -> Advice:
+def _search(**given: Any) -> Advice:
     from mlsysim.planner import advise
 
     return advise(**{"tp_size": [1, 2, 4, 8], "cp_size": 1, **given})
 
 
-def _contrast(plan: DistributedResult, against: DistributedResult) -> Contrast:
+def _contrast_of(plan: DistributedResult, against: DistributedResult) -> Contrast:
     from mlsysim.planner import contrast
 
     return contrast(plan, against)
@@ -60,7 +56,8 @@ def _pure_and_mixed() -> tuple[DistributedResult, DistributedResult]:
 
 @exercise
 def _strategy_1() -> Parts:
-    comparison = _contrast(*_pure_and_mixed())
+    pure, mixed_plan = _pure_and_mixed()
+    comparison = _contrast_of(pure, mixed_plan)
     parts = ("exchange between replicas", "tensor all-reduces", "bubble", "stage to stage")
     yield ChoiceAsked(
         "faster",
@@ -74,26 +71,29 @@ def _strategy_1() -> Parts:
         asks="the part of the step in which they differ most, as `contrast` calls it: "
         + ", ".join(f'`"{part}"`' for part in parts),
         options=parts,
-        truth=max(comparison.parts, key=lambda part: abs(si(comparison.parts[part]))),
+        truth=max(comparison.parts, key=lambda part: abs(comparison.parts[part])),
         hint="`contrast` lists the largest part first.",
     )
 
 
 @exercise
 def _strategy_2() -> Parts:
-    ethernet, fast = (_advise(**_BOOK, fleet=fleet, **_THREE_WAYS) for fleet in (_ETHERNET, _FAST))
-    every_lever = _advise(**_BOOK, fleet=_ETHERNET)
-    best_time, second_time = ethernet.plans["step_latency_total"].magnitude[:2]
-    loss = second_time / best_time - 1
+    on_ethernet, on_infiniband = (
+        _search(**_BOOK, fleet=fleet, **_THREE_WAYS) for fleet in (_ETHERNET, _FAST)
+    )
+    every_lever = _search(**_BOOK, fleet=_ETHERNET)
+    best_time, second_time = on_ethernet.plans["step_latency_total"].magnitude[:2]
+    more_time = second_time / best_time - 1
     losses = ("under 1%", "1% to 5%", "over 5%")
     yield AmountAsked(
         "efficiency",
         asks="the highest scaling efficiency on Ethernet",
         tolerance=0.005,
-        truth=ethernet.best.scaling_efficiency,
+        truth=on_ethernet.best.scaling_efficiency,
         hint="Fix the levers that the exercise excludes, and search all others.",
         mistakes={
-            fast.best.scaling_efficiency: "That is the value for the winner on InfiniBand.",
+            on_infiniband.best.scaling_efficiency: "That is the value for the winner on "
+            "InfiniBand.",
             _pure_and_mixed()[1].scaling_efficiency: "That is the mixed plan of the previous "
             "exercise, which does not fit.",
             every_lever.best.scaling_efficiency: "That plan uses levers that the textbook "
@@ -104,7 +104,7 @@ def _strategy_2() -> Parts:
         "agree",
         asks="whether the same plan wins on both networks, `True` or `False`",
         options=(True, False),
-        truth=ethernet.best.parallelism == fast.best.parallelism,
+        truth=on_ethernet.best.parallelism == on_infiniband.best.parallelism,
         hint="Compare the sizes of the two winners.",
     )
     yield ChoiceAsked(
@@ -112,14 +112,9 @@ def _strategy_2() -> Parts:
         asks="how much more time the second-best plan takes on Ethernet: "
         + ", ".join(f'`"{loss}"`' for loss in losses),
         options=losses,
-        truth=losses[int(loss >= 0.01) + int(loss >= 0.05)],
+        truth=losses[int(more_time >= 0.01) + int(more_time >= 0.05)],
         hint="The plans of the advice are sorted. Compare the first two.",
     )
-
-
-@exercise
-def _strategy_3() -> Parts:
-    yield microbatches_for_a_small_bubble()
 
 
 @exercise
@@ -127,9 +122,9 @@ def _strategy_4() -> Parts:
     fleet = Fleet(name="64 H100", node=_NODE, count=8, fabric=_NDR)
     levers = {"schedule": "1f1b", "virtual_stages": 1, "memory_reserve": Q_(5, "GB")}
     bare, sharded = (
-        _advise(**_JOB, fleet=fleet, zero_stage=stage, **levers).best for stage in (0, 1)
+        _search(**_JOB, fleet=fleet, zero_stage=stage, **levers).best for stage in (0, 1)
     )
-    loss = float(_contrast(bare, sharded).loss)
+    worth = float(_contrast_of(bare, sharded).loss)
     yield CountAsked(
         "tp_size",
         asks="the tensor-parallel size where nothing is sharded",
@@ -147,10 +142,10 @@ def _strategy_4() -> Parts:
         "worth",
         asks="how much longer a token takes without a sharded optimizer, as a share",
         tolerance=0.03,
-        truth=loss,
+        truth=worth,
         hint="Let the advisor choose again after the optimizer is sharded.",
         mistakes={
-            1 - 1 / (1 + loss): "That is how much less time a token takes with a sharded "
+            1 - 1 / (1 + worth): "That is how much less time a token takes with a sharded "
             "optimizer.",
         },
     )
@@ -167,17 +162,17 @@ def _strategy_5() -> Parts:
 
     def share(**changes: Any) -> float:
         step = solve(**changes)
-        return float((step.tp_communication_latency / step.step_latency_total).to("").magnitude)
+        return float(step.tp_communication_latency / step.step_latency_total)
 
-    def seconds(gigabytes: float) -> float:
+    def time(gigabytes: float) -> Quantity:
         changed = solve(bandwidth=Q_(gigabytes, "GB/s"), latency=_NDR.latency)
-        return si(changed.tp_communication_latency)
+        return changed.tp_communication_latency
 
     low, high = 1.0, 1e4
-    floor = seconds(high)
+    floor = time(high)
     while high - low > 0.01:
         middle = (low + high) / 2
-        low, high = (low, middle) if seconds(middle) <= floor * (1 + 1e-9) else (middle, high)
+        low, high = (low, middle) if time(middle) <= floor * (1 + 1e-9) else (middle, high)
     waits = share()
     share_on_infiniband = share(latency=_NDR.latency, bandwidth=_NDR.bandwidth)
     yield AmountAsked(
@@ -205,10 +200,10 @@ def _strategy_5() -> Parts:
         asks="the bandwidth of a port beyond which a faster network does not help",
         unit="GB/s",
         tolerance=0.2,
-        truth=high * 1e9,
+        truth=Q_(high, "GB/s"),
         hint="Which other link does the ring go over? And how many ports carry it out of a server?",
         mistakes={
-            si(_NODE.scale_up.bandwidth): "One port would have to carry that alone. A server "
+            _NODE.scale_up.bandwidth: "One port would have to carry that alone. A server "
             "has several.",
         },
     )
@@ -216,7 +211,7 @@ def _strategy_5() -> Parts:
 
 def _plan_by_servers(servers: int) -> tuple[float, DistributedResult]:
     """Return the lowest rent of a run on a number of servers, and the best plan for it."""
-    advice = _advise(
+    advice = _search(
         **_JOB,
         fleet=Fleet(name=f"{8 * servers} H100", node=_NODE, count=servers, fabric=_NDR),
         tp_size=None,
@@ -234,29 +229,43 @@ def _strategy_self_check() -> Parts:
     (_, small), (largest_rent, large) = plans[8], plans[128]
 
     def share(plan: DistributedResult, field: str) -> float:
-        return float((getattr(plan, field) / plan.step_latency_total).to("").magnitude)
+        return float(plan[field] / plan.step_latency_total)
 
-    extra_cost = largest_rent / min(rent for rent, _ in plans.values()) - 1
-    for name, words, field in (
-        ("arithmetic", "the arithmetic", "compute_latency"),
-        ("exchange", "the exchange between replicas", "dp_communication_latency"),
-        ("bubble", "the bubble", "pipeline_bubble_latency"),
-    ):
-        yield ChoiceAsked(
-            name,
-            asks=f'whether {words} takes `"more"` or `"less"` of the step',
-            options=("more", "less"),
-            truth="more" if share(large, field) > share(small, field) else "less",
-            hint="How much work is left for each GPU when the batch is spread wider?",
-        )
+    def trend(field: str) -> str:
+        return "more" if share(large, field) > share(small, field) else "less"
+
+    price = largest_rent / min(rent for rent, _ in plans.values()) - 1
+    more_or_less = 'takes `"more"` or `"less"` of the step'
+    hint = "How much work is left for each GPU when the batch is spread wider?"
+    yield ChoiceAsked(
+        "arithmetic",
+        asks=f"whether the arithmetic {more_or_less}",
+        options=("more", "less"),
+        truth=trend("compute_latency"),
+        hint=hint,
+    )
+    yield ChoiceAsked(
+        "exchange",
+        asks=f"whether the exchange between replicas {more_or_less}",
+        options=("more", "less"),
+        truth=trend("dp_communication_latency"),
+        hint=hint,
+    )
+    yield ChoiceAsked(
+        "bubble",
+        asks=f"whether the bubble {more_or_less}",
+        options=("more", "less"),
+        truth=trend("pipeline_bubble_latency"),
+        hint=hint,
+    )
     yield AmountAsked(
         "price",
         asks="the extra cost of the run, as a share of its rent on the smallest fleet",
         tolerance=0.03,
-        truth=extra_cost,
+        truth=price,
         hint="Compare the rents of the first and the last row of the table.",
         mistakes={
-            1 + extra_cost: "That is the ratio of the two rents. Subtract 1 for the extra cost.",
-            1 - 1 / (1 + extra_cost): "That is a share of the rent on the largest fleet.",
+            1 + price: "That is the ratio of the two rents. Subtract 1 for the extra cost.",
+            1 - 1 / (1 + price): "That is a share of the rent on the largest fleet.",
         },
     )

@@ -9,12 +9,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from mlsysim.core.errors import ParallelismError
+from mlsysim import Q_, DistributedSolver, Fleet, Models, ParallelismError, Systems
 from mlsysim.core.formulas import ring_all_reduce_time
-from mlsysim.core.types import Fleet
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import DistributedSolver
-from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise, si
+from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 _RANKS = 4
 _TOKENS = 48
@@ -77,15 +74,14 @@ def _tensor_parallel_1() -> Parts:
     from mlsysim_course.ranks import Group
 
     bias = np.ones(8)
-    excess_biases = float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
+    excess = float(Group(_RANKS).all_reduce([bias] * _RANKS)[0][0]) - 1
     yield CountAsked(
         "excess",
         asks="how many times too many the bias is added to the result",
-        truth=excess_biases,
+        truth=excess,
         hint="Follow one element of the bias. Which ranks add it, and what does the sum do?",
         mistakes={
-            excess_biases + 1: "That is how often the bias is added. One of those times is "
-            "correct.",
+            excess + 1: "That is how often the bias is added. One of those times is correct.",
             0: "Each rank adds the bias to its own term, and then the terms are summed.",
         },
     )
@@ -96,14 +92,20 @@ def _tensor_parallel_2() -> Parts:
     import numpy as np
 
     from mlsysim_course.ranks import Group
+    from mlsysim_course.ranks.functions import gelu
 
+    random = np.random.default_rng(0)
+    width, inner = _MODEL.hidden_dim, _MODEL.ffn_dim
+    x, a, b = map(random.standard_normal, ((_TOKENS, width), (width, inner), (inner, width)))
     group = Group(_RANKS)
-    group.all_reduce([np.zeros((_TOKENS, _MODEL.ffn_dim))] * _RANKS)
-    group.all_gather([np.zeros((_MODEL.hidden_dim // _RANKS, _TOKENS))] * _RANKS)
+    parts = zip(group.split(x, axis=1), group.split(a, axis=0), strict=True)
+    sums = group.all_reduce([columns @ rows for columns, rows in parts])
+    columns = [gelu(h) @ part for h, part in zip(sums, group.split(b, axis=1), strict=True)]
+    group.all_gather([part.T for part in columns])
     # One all-reduce in double precision is what columns first, rows second sends.
     columns_first = float(ring_all_reduce_time(8 * _TOKENS * _MODEL.hidden_dim, _RANKS, 1.0, 0.0))
+    factor = group.sent() / columns_first
     all_reduce_ratio = group.calls[0].sent[0] / columns_first
-    rows_first_ratio = group.sent() / columns_first
     yield ChoiceAsked(
         "first",
         asks='which comes first, `"all_reduce"` or `"all_gather"`',
@@ -114,15 +116,15 @@ def _tensor_parallel_2() -> Parts:
     yield AmountAsked(
         "factor",
         asks="the ratio of the bytes sent to those of columns first, rows second",
-        truth=rows_first_ratio,
+        truth=factor,
         hint="Which collectives does it need, and how wide is the data of each?",
         mistakes={
             all_reduce_ratio + 1: "A gather is one of the two halves of an all-reduce.",
             all_reduce_ratio: "At the end, the columns of the result are still spread over "
             "the ranks.",
-            rows_first_ratio - all_reduce_ratio + 1: "The sum is taken before GeLU. How wide "
+            factor - all_reduce_ratio + 1: "The sum is taken before GeLU. How wide "
             "are the activations there?",
-            1 / rows_first_ratio: "Invert the ratio. This order sends more bytes, not fewer.",
+            1 / factor: "Invert the ratio. This order sends more bytes, not fewer.",
         },
     )
 
@@ -194,23 +196,24 @@ def _tensor_parallel_self_check() -> Parts:
         precision="bf16",
         efficiency=0.5,
     )
-    time_of_all_layers = si(answer.tp_communication_latency)
-    time_of_a_layer = time_of_all_layers / _LARGE.layers
-    message_size = 2.0 * _LONG * _LARGE.hidden_dim
-    bytes_sent = 4 * float(ring_all_reduce_time(message_size, 8, 1.0, 0.0))
+    time = answer.tp_communication_latency / _LARGE.layers
+    message_size = Q_(2, "byte") * _LONG * _LARGE.hidden_dim
+    # Each of the four all-reduces of a layer sends all parts but one, in each of its two phases.
+    sent = 4 * 2 * 7 / 8 * message_size
     yield AmountAsked(
         "sent",
         asks="the bytes that a GPU sends for one layer and microbatch",
         unit="B",
-        truth=bytes_sent,
+        form=",.0f",
+        truth=sent,
         hint="How large is the residual stream of the sequence, and how often is it summed?",
         mistakes={
-            bytes_sent / 2: _HALF,
+            sent / 2: _HALF,
             8 * message_size: "A rank keeps its own part, so in each phase one part is not sent.",
             message_size: "That is one message. How many messages does a rank send, and how "
             "large is each?",
-            bytes_sent / 4: "That is for one of a layer's all-reduces.",
-            _LARGE.layers * bytes_sent: "That is for all layers.",
+            sent / 4: "That is for one of a layer's all-reduces.",
+            _LARGE.layers * sent: "That is for all layers.",
         },
     )
     yield AmountAsked(
@@ -218,12 +221,11 @@ def _tensor_parallel_self_check() -> Parts:
         asks="how long that takes",
         unit="s",
         tolerance=0.03,
-        truth=time_of_a_layer,
+        truth=time,
         hint="Divide the bytes by the bandwidth of a link in one direction.",
         mistakes={
-            time_of_a_layer
-            / 2: f"{_HALF} Or did you use the bandwidth of both directions together, as data "
+            time / 2: f"{_HALF} Or did you use the bandwidth of both directions together, as data "
             "sheets give it?",
-            time_of_all_layers: "That is for all layers.",
+            _LARGE.layers * time: "That is for all layers.",
         },
     )

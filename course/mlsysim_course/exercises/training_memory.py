@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from mlsysim.registry import Models, Systems
-from mlsysim.solvers import DistributedResult, DistributedSolver
-from mlsysim_course.answers import AmountAsked, Parts, exercise, si
+from mlsysim import Q_, DistributedResult, DistributedSolver, Models, Systems
+from mlsysim_course.answers import AmountAsked, Parts, exercise
 
 _SMALL: dict[str, Any] = {"loss": "fused", "recompute": "full"}
 
@@ -22,24 +21,20 @@ def _step(servers: int = 1, **given: Any) -> DistributedResult:
     )
 
 
-def _states(bytes_per_parameter: int) -> float:
-    return bytes_per_parameter * si(Models.Llama3_2_3B.parameters)
+def _states(bytes_per_parameter: int) -> Any:
+    return Q_(bytes_per_parameter, "byte") * Models.Llama3_2_3B.parameters
 
 
-def _logits(bytes_per_logit: int) -> float:
-    return 8192.0 * Models.Llama3_8B.vocab_size * bytes_per_logit
-
-
-def _longest(servers: int = 1, **given: Any) -> float:
+def _longest(**given: Any) -> int:
     """Return the longest text that fits, in steps of 1,024 tokens, up to the model's context."""
     fits, not_any_more = 1, int(Models.Llama3_8B.positions) // 1024 + 1
     while not_any_more - fits > 1:
         middle = (fits + not_any_more) // 2
-        if _step(servers, seq_len=1024 * middle, **given).fits_memory:
+        if _step(seq_len=1024 * middle, **given).fits_memory:
             fits = middle
         else:
             not_any_more = middle
-    return 1024.0 * fits
+    return 1024 * fits
 
 
 @exercise
@@ -61,14 +56,15 @@ def _training_memory_1() -> Parts:
 
 @exercise
 def _training_memory_2() -> Parts:
+    logits = Q_(4, "byte") * 8192 * Models.Llama3_8B.vocab_size
     yield AmountAsked(
         "saved",
         asks="the memory that the fused loss saves on a GPU",
         unit="GB",
-        truth=si(_step().memory - _step(loss="fused").memory),
+        truth=_step().memory - _step(loss="fused").memory,
         hint="Compare the two settings of `loss`.",
         mistakes={
-            _logits(4): "Those are the logits once. The backward pass needs something of the "
+            logits: "Those are the logits once. The backward pass needs something of the "
             "same size.",
         },
     )
@@ -80,11 +76,11 @@ def _training_memory_3() -> Parts:
         "memory",
         asks="the memory of a GPU",
         unit="GB",
-        truth=si(_step(2, **_SMALL).memory),
+        truth=_step(2, **_SMALL).memory,
         hint="Keep one text on each GPU, so that the batch grows with the servers.",
         mistakes={
-            0.5 * si(_step(**_SMALL).memory): "Only the model state is sharded over more GPUs.",
-            si(_step(**_SMALL).memory): "That is the memory with one server. The state is now "
+            0.5 * _step(**_SMALL).memory: "Only the model state is sharded over more GPUs.",
+            _step(**_SMALL).memory: "That is the memory with one server. The state is now "
             "sharded over more GPUs.",
         },
     )
@@ -93,7 +89,7 @@ def _training_memory_3() -> Parts:
 @exercise
 def _training_memory_4() -> Parts:
     full, none = (_step(loss="fused", recompute=r).step_latency_total for r in ("full", "none"))
-    factor = si(full / none)
+    factor = float(full / none)
     yield AmountAsked(
         "factor",
         asks="the ratio of the time with full recomputation to the time without",
@@ -113,6 +109,7 @@ def _training_memory_5() -> Parts:
         "tokens",
         asks="the longest text, in tokens",
         tolerance=0.015,
+        form=",.0f",
         truth=_longest(**_SMALL),
         hint="Raise `seq_len` until `fits_memory` is false.",
         mistakes={
