@@ -41,6 +41,18 @@ from tests.networks import NETWORKS
 
 GUESS = Source(title="drawn at random")
 TRANSFORMERS = [row for row in Models if isinstance(row, TransformerModel)]
+PARTS = (
+    "compute_latency",
+    "tp_communication_latency",
+    "cp_communication_latency",
+    "ep_communication_latency",
+    "pp_communication_latency",
+    "dp_communication_latency",
+    "pipeline_bubble_latency",
+    "optimizer_latency",
+    "launch_latency",
+)
+"""Of a training step."""
 TRAINING = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
@@ -56,6 +68,12 @@ def si(value):
     return value.to_base_units().magnitude if hasattr(value, "to_base_units") else value
 
 
+def among(rows):
+    """One of some records, by place: Hypothesis hashes what it samples from, which is slow."""
+    rows = tuple(rows)
+    return st.sampled_from(range(len(rows))).map(rows.__getitem__)
+
+
 def powers(low, high, unit):
     return st.floats(low, high).map(lambda exponent: Q_(10**exponent, unit))
 
@@ -64,7 +82,7 @@ def powers(low, high, unit):
 def devices(draw):
     """Any ratio between formats: some devices are slower in eight bits than in sixteen."""
     if draw(st.booleans()):
-        return draw(st.sampled_from(list(Hardware)))
+        return draw(among(Hardware))
     return Accelerator(
         name=draw(st.sampled_from(["random", "A100", "H100", "B200"])),
         source=GUESS,
@@ -111,7 +129,7 @@ def attentions(draw):
         )
     tokens = draw(st.sampled_from([128, 4096]))
     reach = draw(
-        st.sampled_from(
+        among(
             [
                 None,
                 SlidingWindow(tokens=tokens),
@@ -184,7 +202,7 @@ def stacks(draw):
         tied_embeddings=draw(st.booleans()),
         causal=draw(st.booleans()),
         stack=tuple(parts),
-        formats=draw(st.sampled_from([None, Formats(experts="mxfp4", state="fp32")])),
+        formats=draw(among([None, Formats(experts="mxfp4", state="fp32")])),
         mtp_layers=draw(st.sampled_from([0, 0, 1])),
     )
 
@@ -192,7 +210,7 @@ def stacks(draw):
 @st.composite
 def models(draw):
     if draw(st.booleans()):
-        return draw(st.sampled_from(TRANSFORMERS) | st.sampled_from(list(NETWORKS.values())))
+        return draw(among(TRANSFORMERS) | among(NETWORKS.values()))
     if draw(st.booleans()):
         return draw(stacks())
     kv_heads, layers = draw(st.sampled_from([1, 2, 8])), draw(st.sampled_from([1, 3, 40]))
@@ -274,7 +292,7 @@ def passes(draw):
         "batch_size": draw(st.integers(1, 2048)),
         "seq_len": 2 ** draw(st.integers(0, 20)),
         "efficiency": draw(shares),
-        "calibration": draw(st.sampled_from([None, *ServingCalibrations])),
+        "calibration": draw(among([None, *ServingCalibrations])),
     }
 
 
@@ -296,19 +314,19 @@ def loads(draw):
         "block_size": draw(st.sampled_from([1, 16])),
         "reserved_output": None if efficiency else draw(reserves),
         "efficiency": efficiency,
-        "calibration": draw(st.sampled_from([None, *ServingCalibrations])),
+        "calibration": draw(among([None, *ServingCalibrations])),
     }
 
 
 @st.composite
 def steps(draw):
-    node = draw(nodes() | st.sampled_from([Systems.DGX_A100, Systems.GB200_NVL72]))
+    node = draw(nodes() | among([Systems.DGX_A100, Systems.GB200_NVL72]))
     model = draw(models())
     fleet = Fleet(
         name="fleet",
         node=node,
         count=draw(st.sampled_from([1, 2, 32])),
-        fabric=draw(st.sampled_from(list(Systems.Fabrics))),
+        fabric=draw(among(Systems.Fabrics)),
     )
     efficiency = draw(shares)
     return {
@@ -328,6 +346,6 @@ def steps(draw):
         "recompute": draw(st.sampled_from(["none", "selective", "full"])),
         "attention": draw(st.sampled_from(["fused", "unfused"])),
         "efficiency": efficiency,
-        "calibration": None if efficiency else draw(st.sampled_from([None, *Calibrations])),
+        "calibration": None if efficiency else draw(among([None, *Calibrations])),
         "gradient_overlap": None if efficiency else draw(st.sampled_from([None, 0.7])),
     }

@@ -144,3 +144,33 @@ def test_fewer_ports_are_shared():
     one, eight = solve(fleet=fleet_of(32, node)), solve()
     ratio = seconds(one.dp_communication_latency) / seconds(eight.dp_communication_latency)
     assert ratio == pytest.approx(8, rel=0.01)
+
+
+LLAMA = {"model": Models.Llama3_8B, "fleet": fleet_of(1), "batch_size": 8, "precision": "bf16"}
+
+
+def one_node(**plan):
+    return DistributedSolver.solve(**LLAMA | plan)
+
+
+def test_small_layers_wait_for_the_host():
+    """Mixtral in tensor groups of four on experts of eight: most of the step is launches."""
+    plan = {"model": Models.Mixtral_8x7B, "tp_size": 4, "ep_size": 8, "seq_len": 512}
+    r = one_node(**plan)
+    assert r.launch_latency > r.compute_latency
+    assert seconds(one_node(**plan, efficiency=0.5).launch_latency) == 0
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.5])
+def test_fused_attention_is_one_kernel(efficiency):
+    none, selective = (
+        one_node(recompute=kind, efficiency=efficiency, seq_len=131_072)
+        for kind in ("none", "selective")
+    )
+    assert dict(none) == dict(selective)
+    assert none.hfu == none.mfu
+    # Llama 3 8B at 131,072 tokens: its matrices, 6.98e9, and the output, 0.525e9, take 2 x 7.50e9
+    # operations per token, and the scores 4 x 32 x 4096 x 131,072 / 2 = 34.4e9. Plain attention
+    # repeats the scores: 3 x 49.4 + 34.4 over 3 x 49.4.
+    unfused = one_node(recompute="selective", attention="unfused", seq_len=131_072)
+    assert unfused.hfu / unfused.mfu == pytest.approx(1.232, rel=1e-3)

@@ -21,7 +21,7 @@ from mlsysim import (
 )
 from mlsysim.core.units import format_number
 from tests.networks import fleet_of
-from tests.solvers.test_distributed import solve
+from tests.solvers.test_distributed import LLAMA, one_node, solve
 
 IDENTITIES = Path(__file__).parents[1] / "validation" / "memory_identities.csv"
 
@@ -237,3 +237,38 @@ def test_memory_without_a_reserve_is_what_the_device_reports():
     for reason in (trained.reasons[0], served.reasons[0]):
         assert f"of {whole:.1f} GB reported" in reason
         assert "usable" not in reason
+
+
+def test_frameworks_hold_logits_in_32_bits_and_their_gradient():
+    """Llama 3 8B at 8,192 tokens: 8 bytes for each of 8192 x 128,256 logits, 8.4 GB."""
+    plain, fused = (
+        one_node(seq_len=8192, loss=kind, recompute="full") for kind in ("unfused", "fused")
+    )
+    more = (plain.working_memory - fused.working_memory).to("byte").magnitude
+    assert more == pytest.approx(8 * 8192 * 128_256)
+    assert plain.step_latency_total == fused.step_latency_total
+
+
+def test_a_step_may_use_a_share_of_what_the_driver_reports():
+    """An H100 reports 81,559 MiB: 85.52 GB, of which 92 % are 78.68 GB."""
+    assert one_node().memory_capacity.to("GB").magnitude == pytest.approx(78.68, abs=0.005)
+    whole = one_node(usable_memory=1).memory_capacity / Hardware.H100.memory.reported
+    assert whole.to("").magnitude == pytest.approx(1)
+    plain = replace(Hardware.H100.memory, reported=None)
+    device = replace(Hardware.H100, memory=plain)
+    node = replace(Systems.Nodes.DGX_H100, accelerator=device)
+    r = one_node(fleet=replace(LLAMA["fleet"], node=node), usable_memory=0.5)
+    assert r.memory_capacity.to("GB").magnitude == pytest.approx(40)
+
+
+def test_context_parallelism_holds_what_visits():
+    # 8,192 of 65,536 tokens per device: keys and values of a layer have 2 x 1024 x 2 x 8192 bytes.
+    # In a ring one block and its gradient visit; a gather holds seven of each. Few words, so that
+    # the peak is within a layer.
+    model = replace(Models.Llama3_8B, vocab_size=1000, parameters=None)
+    plan = {"model": model, "cp_size": 8, "seq_len": 65_536, "recompute": "full", "batch_size": 1}
+    ring, gathered = (one_node(cp_kind=kind, **plan) for kind in ("ring", "all_gather"))
+    own = 2 * 1024 * 2 * 8192
+    more = (gathered.working_memory - ring.working_memory).to("byte").magnitude
+    assert more == pytest.approx(2 * 6 * own)
+    assert ring.activation_memory == gathered.activation_memory

@@ -68,10 +68,11 @@ def test_power_of_a_step_is_that_of_its_utilizations(efficiency):
 
 
 @either
-@pytest.mark.parametrize("hardware", [Hardware.H100, Systems.Nodes.DGX_H100])
-def test_energy_of_a_token_is_power_over_throughput(hardware, efficiency):
-    r = ServingSolver.solve(**SERVED | {"hardware": hardware}, efficiency=efficiency)
-    expected = value(r.device_power, "W") / value(r.output_throughput, "token/s")
+@pytest.mark.parametrize("devices", [1, 4])
+def test_energy_of_a_token_is_power_over_throughput(devices, efficiency):
+    group = {"hardware": Systems.Nodes.DGX_H100, "tp_size": devices}
+    r = ServingSolver.solve(**SERVED | group, efficiency=efficiency)
+    expected = devices * value(r.device_power, "W") / value(r.output_throughput, "token/s")
     assert value(r.energy_per_token, "J") == pytest.approx(expected)
 
 
@@ -130,12 +131,6 @@ def test_a_pass_of_next_to_no_work_draws_the_constant_power():
     assert r.power_utilization == pytest.approx(expected, rel=0.01)
 
 
-def test_all_devices_of_a_group_count():
-    r = ServingSolver.solve(**SERVED | {"hardware": Systems.Nodes.DGX_H100}, tp_size=4)
-    expected = 4 * value(r.device_power, "W") / value(r.output_throughput, "token/s")
-    assert value(r.energy_per_token, "J") == pytest.approx(expected)
-
-
 def test_a_single_sequence_streams_the_weights():
     r = ServingSolver.solve(**SERVED | {"batch_size": 1, "seq_len": 16}, efficiency=0.5)
     assert r.mbu == pytest.approx(1, rel=0.02)
@@ -147,18 +142,6 @@ def test_a_prefill_alone_is_bound_by_arithmetic(efficiency):
     r = ServingSolver.solve(**SERVED | {"output_len": 0, "seq_len": 4096}, efficiency=efficiency)
     assert r.hfu > 0.4 > 0.2 > r.mbu
     assert value(r.energy_per_token, "J") > 0
-
-
-def test_narrow_formats_need_less_energy():
-    wide, narrow = (
-        ServingSolver.solve(**SERVED, precision=precision) for precision in ("bf16", "fp8")
-    )
-    assert 0.4 < narrow.energy_per_token / wide.energy_per_token < 0.8
-
-
-def test_recomputation_costs_energy():
-    kept, again = (DistributedSolver.solve(**STEP, recompute=r) for r in ("selective", "full"))
-    assert again.energy_per_step > 1.1 * kept.energy_per_step
 
 
 def test_the_energy_is_derived_from_the_work():
@@ -244,23 +227,7 @@ def test_a_band_stands_where_runs_were_measured():
         assert (r.energy_per_token_low, r.energy_per_token_high) == (None, None)
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    batch=st.integers(1, 512),
-    seq_len=st.integers(1, 8192),
-    output_len=st.integers(0, 2048),
-    efficiency=st.sampled_from([None, 0.3, 0.7]),
-)
-def test_serving_stays_between_idle_and_design_power(batch, seq_len, output_len, efficiency):
-    r = ServingSolver.solve(
-        **SERVED | {"batch_size": batch, "seq_len": seq_len, "output_len": output_len},
-        efficiency=efficiency,
-    )
-    assert 0 <= r.power_utilization <= 1
-    assert value(r.energy_per_token, "J") > 0
-
-
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(layers=st.integers(4, 40), batch=st.integers(1, 64))
 def test_more_work_takes_more_energy(layers, batch):
     def energy(layers, batch):

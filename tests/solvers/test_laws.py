@@ -21,8 +21,7 @@ from mlsysim import (
 )
 from mlsysim.core.formulas import interference_time
 from mlsysim.core.units import Q_
-from tests.solvers.strategies import faster, larger, loads, passes, si, solved, steps
-from tests.solvers.test_parts import PARTS
+from tests.solvers.strategies import PARTS, faster, larger, loads, passes, si, solved, steps
 
 some = settings(max_examples=80, deadline=None)
 LLAMA = Models.Llama3_8B

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mlsysim import ConfigError, DistributedSolver, Models, Systems
-from tests.solvers.test_parts import PARTS
+from tests.solvers.strategies import PARTS
 
 FLEET = Systems.Clusters.Research_256
 DENSE = {
