@@ -122,7 +122,7 @@ def test_no_hint_tells_the_answer(exercise, name):
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_every_exercise_of_a_tutorial_has_a_checker_on_its_page(page):
+def test_every_exercise_of_a_tutorial_has_a_checker_and_an_answer_on_its_page(page):
     stem = page.stem.replace("_", "-")
     text = page.read_text(encoding="utf-8").split("\n## Exercises")[1]
     numbers = re.findall(r"^\*\*(\d+)\.\*\* ", text, flags=re.MULTILINE)
@@ -131,6 +131,8 @@ def test_every_exercise_of_a_tutorial_has_a_checker_on_its_page(page):
     assert names
     assert names == {name for name in EXERCISES if name.startswith(f"{stem}-")}
     assert set(re.findall(r'^check\("([\w-]+)"', text, flags=re.MULTILINE)) == names
+    answers = re.findall(r"^\{\{< include /build/answers/(.+)\.qmd >\}\}$", text, re.MULTILINE)
+    assert sorted(answers) == sorted(names)
 
 
 def test_parts_are_answered_one_by_one():
@@ -144,12 +146,12 @@ def test_parts_are_answered_one_by_one():
 
 
 def test_texts_and_rows_are_answers():
-    assert check("sustainability-2", "350 W") == check("sustainability-2", Q_(350, "W"))
-    assert check("sustainability-2", "0.35 kW")
+    watts = EXERCISES["sustainability-2"].parts["power"].truth
+    for answer in (f"{watts} W", f"{watts / 1000} kW", Q_(watts, "W")):
+        assert check("sustainability-2", answer)
     assert check("serving-one-gpu-4", gpu=Hardware.B200).hint.startswith("Give `users=`")
     assert "bits or bytes" in check("serving-one-gpu-2", Q_(94_000, "1/s")).hint
-    assert "a thousand" in check("sustainability-2", "350 kW").hint
-    assert "percent" in check("hello-world-5", 19.9).hint
+    assert "a thousand" in check("sustainability-2", f"{watts} kW").hint
 
 
 @pytest.mark.parametrize("answer", [350, 350.0, np.int64(350), Fraction(350), "350", "3.5e2"])
@@ -268,6 +270,7 @@ def test_only_answers_made_of_arrays_need_numpy():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_fraction_is_a_number():
-    """Schedules of pipelines count in fractions."""
-    assert "percent" in check("hello-world-5", Fraction(199, 10)).hint
+@pytest.mark.parametrize("kind", [float, Fraction])  # schedules of pipelines count in fractions
+def test_a_share_in_percent_gets_a_hint(kind):
+    share = EXERCISES["hello-world-5"].parts["efficiency"].truth
+    assert "percent" in check("hello-world-5", kind(100 * share)).hint
