@@ -71,3 +71,6 @@ def test_cells_run(path: Path) -> None:
         if isinstance(part, Cell) and "warning" not in part.options:
             written = [o["text"] for o in results.get(str(i), []) if o.get("name") == "stderr"]
             assert not written, f"{path}:{part.line}: the cell writes to stderr"
+        if isinstance(part, Cell):
+            shown = [str(o.get("text", "")) for o in results.get(str(i), [])]
+            assert "✗" not in "".join(shown), f"{path}:{part.line}: printed is not what is computed"
