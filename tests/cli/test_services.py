@@ -76,6 +76,9 @@ def test_both_commands_read_a_trace(trace):
     assert data("capacity", *given, "--slot", "1 s")["traffic"] == load
     free = data("capacity", *given, "--slot", "1 s", "--ignore", "hash_ids")
     assert "cached_share" not in free["traffic"]
+    (words, *_) = call("capacity", *given, "--slot", "1 s").output.splitlines()
+    assert "4 requests" in words
+    assert "38.4% cached" in words
 
 
 @pytest.mark.parametrize("command", ["serve-plan", "capacity"])
@@ -95,3 +98,11 @@ def test_loads_that_contradict_each_other_are_refused(trace, command, words, arg
     done = call(command, *SERVED, *(str(word).replace("{trace}", str(trace)) for word in words))
     assert done.exit_code == 2, done.output
     assert argument in done.output
+
+
+@pytest.mark.parametrize("words", [("--arrival-rate", 3), ("--trace", "{trace}")])
+def test_a_day_and_another_load_are_refused(trace, words):
+    given = (str(word).replace("{trace}", str(trace)) for word in words)
+    done = call("capacity", *SERVED, "--day", "2,40", *given)
+    assert done.exit_code == 2, done.output
+    assert words[0].strip("-").replace("-", "_") in done.output
