@@ -110,6 +110,28 @@ def resnet50():
     return net
 
 
+def resnet8():
+    net = ConvNet(3, (32, 32))
+    net.conv(16, 3, bias=True)
+    for width, stride in ((16, 1), (32, 2), (64, 2)):
+        if stride > 1:
+            net.conv(width, 1, stride, bias=True, norm=False, keep=True)
+        net.conv(width, 3, stride, bias=True)
+        net.conv(width, 3, bias=True)
+    net.linear(10)
+    return net
+
+
+def mobilenet_v1_quarter():
+    net = ConvNet(3, (96, 96))
+    net.conv(8, 3, 2, bias=True)
+    for number, out in enumerate((16, 32, 32, 64, 64, *[128] * 6, 256, 256)):
+        net.depthwise(3, 2 if number in (1, 3, 5, 11) else 1, bias=True)
+        net.conv(out, bias=True)
+    net.linear(2)
+    return net
+
+
 def mobilenet_v2(width, size, classes):
     def scaled(channels):
         rounded = max(8, int(channels * width + 4) // 8 * 8)
@@ -201,6 +223,8 @@ def anomaly_detector():
 
 RECOUNTED = {
     "ResNet50": resnet50,
+    "ResNet8": resnet8,
+    "MobileNetV1_Quarter": mobilenet_v1_quarter,
     "MobileNetV2": lambda: mobilenet_v2(1.0, 224, 1000),
     "AlexNet": alexnet,
     "YOLOv8_Nano": yolov8_nano,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -84,37 +83,6 @@ def test_formats_and_builds_have_their_own_constants():
 def test_rows_that_cannot_be_predicted_say_why(changed, reason):
     with pytest.raises(Skip, match=reason):
         tiny.compare(Row({**ROWS[U575].cells, **changed}))
-
-
-def convolution(height, width, kernel, inputs, outputs, *, groups=1, bias=True, norm=True):
-    """Return products, elements written and trainable parameters of a layer."""
-    weights = kernel * inputs // groups * outputs
-    extra = outputs * (bias + 2 * norm)
-    return height * width * weights, height * width * outputs, weights + extra
-
-
-def test_the_networks_count_as_their_layers():
-    resnet = [convolution(32, 32, 9, 3, 16)]
-    width = 16
-    for size, channels in ((32, 16), (16, 32), (8, 64)):
-        resnet.append(convolution(size, size, 9, width, channels))
-        resnet.append(convolution(size, size, 9, channels, channels))
-        if channels != width:
-            resnet.append(convolution(size, size, 1, width, channels, norm=False))
-        width = channels
-    resnet.append(convolution(1, 1, 1, 64, 10, norm=False))
-    mobile, size = [convolution(48, 48, 9, 3, 8)], 48
-    widths = (8, 16, 32, 32, 64, 64, 128, 128, 128, 128, 128, 128, 256, 256)
-    for number, (inputs, outputs) in enumerate(pairwise(widths)):
-        size //= 2 if number in (1, 3, 5, 11) else 1
-        mobile.append(convolution(size, size, 9, inputs, inputs, groups=inputs))
-        mobile.append(convolution(size, size, 1, inputs, outputs))
-    mobile.append(convolution(1, 1, 1, 256, 2, norm=False))
-    for layers, model in ((resnet, Models.ResNet8), (mobile, Models.MobileNetV1_Quarter)):
-        products, outputs, parameters = map(sum, zip(*layers, strict=True))
-        assert model.flops_per_sample.to("flop").magnitude == 2 * products
-        assert model.activations_per_sample.magnitude == outputs
-        assert model.parameters.to("param").magnitude == parameters
 
 
 def test_work_around_the_products_adds_to_the_roofline():
