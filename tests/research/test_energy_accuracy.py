@@ -8,15 +8,14 @@ import pytest
 
 from mlsysim.registry.calibration.power import PowerCalibrations
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 DATA = Path(__file__).parents[2] / "research/measurements/energy.csv"
 ROWS = read_rows(DATA)
 
 
 @pytest.fixture(scope="module")
-def report():
-    return validate(DATA)
+def report(report_on):
+    return report_on("energy")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from mlsysim.registry.catalogs import LinkCalibrations, ProductCalibrations
 from mlsysim.validation import Statistics
 from research.readers.kernels import collective_of, collective_time, constants_of
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 DATA = Path(__file__).parents[2] / "research/measurements/kernels.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
@@ -19,8 +18,8 @@ MIB = 2**20
 
 
 @pytest.fixture(scope="module")
-def check():
-    return validate(DATA, split="check")
+def check(report_on):
+    return report_on("kernels", "check")
 
 
 def family(row: Row) -> str:

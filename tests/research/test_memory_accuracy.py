@@ -10,15 +10,14 @@ import pytest
 from mlsysim.validation import Statistics
 from research.readers.memory import predict
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 DATA = Path(__file__).parents[2] / "research/measurements/memory.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
 
 
 @pytest.fixture(scope="module")
-def report():
-    return validate(DATA)
+def report(report_on):
+    return report_on("memory")
 
 
 def rows(report, group):

@@ -11,7 +11,6 @@ from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.validation import Statistics
 from research.readers import passes
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 DATA = Path(__file__).parents[2] / "research/measurements/passes.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
@@ -25,8 +24,8 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def check():
-    return validate(DATA, split="check")
+def check(report_on):
+    return report_on("passes", "check")
 
 
 @pytest.mark.parametrize("group", BOUNDS)

@@ -36,13 +36,13 @@ SILICON = "silicon_dsr1_b200_trtllm_fp8_agg_1024x1024_c32_cfg75"
 
 
 @pytest.fixture(scope="module")
-def serving():
-    return validate(DATA / "serving_2.csv")
+def serving(report_on):
+    return report_on("serving_2")
 
 
 @pytest.fixture(scope="module")
-def energy():
-    return validate(DATA / "energy_2.csv")
+def energy(report_on):
+    return report_on("energy_2")
 
 
 # Check rows and mean absolute errors in percent, as measured and rounded up. The constants of

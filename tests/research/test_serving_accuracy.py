@@ -13,7 +13,6 @@ from mlsysim import ServingSolver
 from mlsysim.validation import Report, Statistics
 from research.readers import serving
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "research/measurements/serving.csv"
@@ -27,8 +26,8 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
-    return validate(DATA)
+def report(report_on) -> Report:
+    return report_on("serving")
 
 
 @pytest.fixture(scope="module")

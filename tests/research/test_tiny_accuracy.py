@@ -17,7 +17,6 @@ from mlsysim import (
 )
 from research.readers import tiny
 from research.rows import Row, Skip, read_rows
-from research.validate import validate
 
 DATA = Path(__file__).parents[2] / "research/measurements/tiny.csv"
 ROWS = {row.name: row for row in read_rows(DATA)}
@@ -25,8 +24,8 @@ U575 = "tiny12_closed_STMicroelectronics_NUCLEO_U575ZI_Q_kws"
 
 
 @pytest.fixture(scope="module")
-def report():
-    return validate(DATA)
+def report(report_on):
+    return report_on("tiny")
 
 
 @pytest.mark.parametrize(("quantity", "count", "bound"), [("latency", 17, 9), ("energy", 5, 15)])
@@ -147,8 +146,8 @@ def test_the_constants_of_gpus_are_those_of_the_fit():
     assert c.pass_band.around(1) == pytest.approx(gpu_band(fitted).around(1), abs=1e-3)
 
 
-def test_error_of_resnet_on_gpus():
-    found = validate(DATA.with_name("passes.csv")).only("check").groups["mlperf_resnet50"]
+def test_error_of_resnet_on_gpus(report_on):
+    found = report_on("passes", "check").groups["mlperf_resnet50"]
     assert found.n >= 11
     assert found.mape <= 30
     assert 60 <= found.band_coverage <= 100

@@ -51,8 +51,8 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def check() -> Report:
-    return validate(DATA, split="check")
+def check(report_on) -> Report:
+    return report_on("training", "check")
 
 
 @pytest.fixture(scope="module")

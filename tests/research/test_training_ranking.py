@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from research.rows import read_rows
-from research.validate import validate
 
 DATA = Path(__file__).resolve().parents[2] / "research/measurements/training.csv"
 SAME = (
@@ -28,11 +27,11 @@ SAME = (
 
 
 @pytest.fixture(scope="module")
-def jobs():
+def jobs(report_on):
     """Measured and predicted times of jobs with four plans or more, of check rows alone."""
     rows = {row.name: row for row in read_rows(DATA)}
     found = {}
-    for item in validate(DATA, split="check").comparisons:
+    for item in report_on("training", "check").comparisons:
         key = tuple(rows[item.id].text(column) for column in SAME)
         found.setdefault(key, []).append((item.measured, item.predicted))
     return [np.array(times).T for times in found.values() if len(times) >= 4]
