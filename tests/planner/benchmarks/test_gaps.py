@@ -423,9 +423,6 @@ def test_requests_in_flight_follow_from_littles_law(result):
     assert row["error"] == pytest.approx(1)
 
 
-
-
-
 def test_levers_are_settings_with_their_predicted_values(closed):
     gap = compare(closed, of(closed, tpot_mean=1.6))
     rows = {row["lever"]: row for row in gap.levers}
