@@ -12,7 +12,6 @@ from mlsysim_course.labs.checkpointing import (
     BUDGET,
     CHANGES,
     INTERVALS,
-    LAB,
     MAIL,
     TARGET,
     Plan,
@@ -21,11 +20,7 @@ from mlsysim_course.labs.checkpointing import (
     waste,
     young,
 )
-
-PLAN = {
-    "plan_bandwidth": 200,
-    "plan_interval": 12,
-}
+from tests.course.instruments import readings
 
 
 def test_the_best_interval_is_young_s():
@@ -69,33 +64,10 @@ def test_some_plans_meet_the_requirements_and_neither_end_does():
 
 
 def test_the_readings_are_those_of_the_solver():
-    shown = {
-        item["label"]: item["value"]
-        for item in LAB.explorer("checkpointing/plan").view({"plan_bandwidth": 200})["readings"]
-    }
+    shown = readings("checkpointing/plan", {"plan_bandwidth": 200})
     plan = Plan(bandwidth=200, interval=120)
     cost = waste(plan)
     assert shown["Goodput"] == pytest.approx(100 * solve(plan).goodput)
     assert shown["Lost time and storage"] == pytest.approx(cost.total / 1e6)
     assert shown["Lost time"] == pytest.approx(cost.lost / 1e6)
     assert shown["Storage"] == pytest.approx(0.8)
-
-
-def alerts(explorer, state):
-    return {one["name"] for one in LAB.explorer(f"checkpointing/{explorer}").view(state)["alerts"]}
-
-
-@pytest.mark.parametrize(
-    ("explorer", "state", "shown"),
-    [
-        ("interval", {"interval": 120}, {"interval"}),
-        ("interval", {"interval": 2}, {"interval"}),
-        ("interval", {"gpus": 65_536, "interval": 256}, {"stuck"}),
-        ("interval", {"interval": 20}, set()),
-        ("plan", {"plan_bandwidth": 800, "plan_interval": 8}, {"budget"}),
-        ("plan", {"plan_bandwidth": 200, "plan_interval": 12}, {"accepted"}),
-        ("plan", {"plan_bandwidth": 25, "plan_interval": 256}, {"stuck"}),
-    ],
-)
-def test_every_alert_can_be_met(explorer, state, shown):
-    assert alerts(explorer, state) == shown

@@ -17,6 +17,7 @@ from mlsysim.core.errors import UnknownEntryError
 from mlsysim_course.controls import Choice, Estimate, Selector, Slider, true_claim
 from mlsysim_course.labs.catalog import LABS, explorer, find
 from tests.conftest import ROOT
+from tests.course.instruments import DESIGNS, alerts
 from tools.labs.browser import HIDDEN
 from tools.pages.pages import read_page
 
@@ -172,16 +173,6 @@ def test_states_that_no_student_can_have_are_refused(state, words):
     assert len(str(caught.value)) < 600
 
 
-DESIGNS = {
-    "roofline": {"plan_device": "h100", "plan_precision": "int8", "plan_batch": 256},
-    "serving_slo": {"plan_gpus": 9, "plan_prompt_gpus": 4, "plan_precision": "fp8"},
-    "pipeline_builder": {"plan_stages": 8, "plan_schedule": "zb-h1", "plan_microbatches": 64},
-    "parallelism_paradox": {"pp": 4, "microbatches": 48, "zero": "sharded"},
-    "checkpointing": {"plan_bandwidth": 200, "plan_interval": 12},
-}
-"""A design for each lab that meets its requirements."""
-
-
 @every_lab
 def test_a_play_through_is_recorded_and_continues(lab):
     right = {asked.id: asked.truth() for asked in lab.questions} | DESIGNS[lab.name]
@@ -193,6 +184,45 @@ def test_a_play_through_is_recorded_and_continues(lab):
     shown = lab.explorers[-1].view(kept["design"])["readings"]
     assert kept["result"]["readings"] == {item["label"]: item["value"] for item in shown}
     assert lab.view(lab.restore(json.dumps(kept))) == lab.view(right)
+
+
+@pytest.mark.parametrize(
+    ("instrument", "changes", "names"),
+    [
+        ("checkpointing/interval", {"interval": 120}, {"interval"}),
+        ("checkpointing/interval", {"interval": 2}, {"interval"}),
+        ("checkpointing/interval", {"gpus": 65_536, "interval": 256}, {"stuck"}),
+        ("checkpointing/interval", {"interval": 20}, set()),
+        ("checkpointing/plan", {"plan_bandwidth": 800, "plan_interval": 8}, {"budget"}),
+        ("checkpointing/plan", {}, {"accepted"}),
+        ("checkpointing/plan", {"plan_bandwidth": 25, "plan_interval": 256}, {"stuck"}),
+        ("roofline/ridge", {"device": "t4"}, {"memory"}),
+        ("roofline/ridge", {"batch": 512}, {"beyond"}),
+        ("roofline/plan", {"plan_device": "t4", "plan_precision": "fp16"}, {"memory"}),
+        ("roofline/plan", {"plan_device": "a100", "plan_batch": 512}, {"beyond", "slow"}),
+        ("roofline/plan", {"plan_device": "l4", "plan_batch": 8}, {"slow"}),
+        ("roofline/plan", {}, {"accepted"}),
+        ("serving_slo/traffic", {}, set()),
+        ("serving_slo/traffic", {"rate": 95}, {"late"}),
+        ("serving_slo/traffic", {"limit": 32}, {"overload"}),
+        ("serving_slo/plan", {}, {"accepted"}),
+        ("serving_slo/plan", {"plan_gpus": 10}, {"budget"}),
+        ("serving_slo/plan", {"plan_gpus": 8}, {"late"}),
+        ("serving_slo/plan", {"plan_precision": "bf16"}, {"overload"}),
+        ("parallelism_paradox/scaling", {}, set()),
+        ("parallelism_paradox/scaling", {"model": "65b"}, {"memory"}),
+        ("parallelism_paradox/scaling", {"gpus": 1024}, {"batch"}),
+        ("parallelism_paradox/scaling", {"gpus": 512}, {"wall"}),
+        ("parallelism_paradox/scaling", {"gpus": 512, "batch": "each-64"}, set()),
+        ("pipeline_builder/plan", {"plan_schedule": "gpipe"}, {"memory"}),
+        ("pipeline_builder/plan", {"plan_stages": 4, "plan_schedule": "1f1b"}, {"microbatches"}),
+        ("pipeline_builder/plan", {}, {"accepted"}),
+    ],
+)
+def test_every_alert_can_be_met(instrument, changes, names):
+    lab = find(instrument.partition("/")[0])
+    design = DESIGNS[lab.name] if instrument == lab.explorers[-1].name else {}
+    assert set(alerts(instrument, design | changes)) == names
 
 
 @every_lab

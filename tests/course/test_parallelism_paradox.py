@@ -33,8 +33,9 @@ from mlsysim_course.labs.parallelism_paradox import (
     step,
     undone,
 )
+from tests.course.instruments import DESIGNS, alerts
 
-RIGHT = {"tp": 8, "pp": 4, "microbatches": 48, "zero": "sharded"}
+RIGHT = DESIGNS["parallelism_paradox"]
 
 
 def mfu(gpus, **changes):
@@ -193,25 +194,6 @@ def test_tensor_parallelism_over_servers_is_slow_because_of_its_all_reduces():
 # The instruments
 
 
-def alerts(explorer, state):
-    shown = LAB.explorer(f"parallelism_paradox/{explorer}").view(state)["alerts"]
-    return {one["name"]: one["text"] for one in shown}
-
-
-@pytest.mark.parametrize(
-    ("state", "shown"),
-    [
-        ({}, set()),
-        ({"model": "65b"}, {"memory"}),
-        ({"gpus": 1024}, {"batch"}),
-        ({"gpus": 512}, {"wall"}),
-        ({"gpus": 512, "batch": "each-64"}, set()),
-    ],
-)
-def test_every_alert_of_a_run_can_be_met(state, shown):
-    assert set(alerts("scaling", state)) == shown
-
-
 @pytest.mark.parametrize(
     ("changes", "name", "numbers"),
     [
@@ -224,14 +206,16 @@ def test_every_alert_of_a_run_can_be_met(state, shown):
     ],
 )
 def test_every_alert_of_a_design_can_be_met(changes, name, numbers):
-    shown = alerts("split", RIGHT | changes)
+    shown = alerts("parallelism_paradox/split", RIGHT | changes)
     assert numbers <= set(re.findall(r"\d[\d,]*(?:\.\d+)?", shown[name]))
     assert ("accepted" in shown) == (name == "accepted")
 
 
 def test_advice_about_memory_depends_on_what_does_not_fit():
     def advice(changes):
-        return re.sub(r"[\d.,]+", "", alerts("split", RIGHT | changes)["memory"])
+        return re.sub(
+            r"[\d.,]+", "", alerts("parallelism_paradox/split", RIGHT | changes)["memory"]
+        )
 
     assert advice({"zero": "replicated"}) == advice({"pp": 1})
     assert advice({"microbatches": 8}) != advice({"pp": 1})

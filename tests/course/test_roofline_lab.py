@@ -11,7 +11,6 @@ from mlsysim_course.labs.roofline import (
     BATCHES,
     BUDGET,
     DEVICES,
-    LAB,
     MAIL,
     MODELS,
     NIGHT,
@@ -28,12 +27,9 @@ from mlsysim_course.labs.roofline import (
     solve,
     tokens,
 )
+from tests.course.instruments import DESIGNS, readings, shown
 
-PLAN = {
-    "plan_device": "h100",
-    "plan_precision": "int8",
-    "plan_batch": 256,
-}
+PLAN = DESIGNS["roofline"]
 SETUPS = [
     Setup(device, model, precision)
     for device in DEVICES
@@ -97,37 +93,18 @@ def test_devices_add_up_to_the_rate_and_one_fewer_does_not():
         assert number * tokens(setup) >= RATE > (number - 1) * tokens(setup)
 
 
-def shown(explorer, state):
-    return LAB.explorer(f"roofline/{explorer}").view(state)
-
-
-@pytest.mark.parametrize(
-    ("explorer", "state", "alerts"),
-    [
-        ("ridge", {"device": "t4"}, {"memory"}),
-        ("ridge", {"batch": 512}, {"beyond"}),
-        ("plan", {**PLAN, "plan_device": "t4", "plan_precision": "fp16"}, {"memory"}),
-        ("plan", {**PLAN, "plan_device": "a100", "plan_batch": 512}, {"beyond", "slow"}),
-        ("plan", {**PLAN, "plan_device": "l4", "plan_batch": 8}, {"slow"}),
-        ("plan", PLAN, {"accepted"}),
-    ],
-)
-def test_every_alert_can_be_met(explorer, state, alerts):
-    assert {alert["name"] for alert in shown(explorer, state)["alerts"]} == alerts
-
-
 def test_the_readings_are_those_of_the_plan():
     setup = Setup("h100", "8b", "int8", 256)
-    readings = {item["label"]: item["value"] for item in shown("plan", PLAN)["readings"]}
-    assert readings["All devices"] == pytest.approx(dollars_per_hour(setup))
-    assert readings["Devices"] == devices(setup)
-    assert readings["Tokens per second"] == pytest.approx(tokens(setup))
-    assert readings["A million tokens"] == pytest.approx(dollars_per_million(setup))
+    plan = readings("roofline/plan", PLAN)
+    assert plan["All devices"] == pytest.approx(dollars_per_hour(setup))
+    assert plan["Devices"] == devices(setup)
+    assert plan["Tokens per second"] == pytest.approx(tokens(setup))
+    assert plan["A million tokens"] == pytest.approx(dollars_per_million(setup))
 
 
 def test_the_slope_of_the_chart_is_a_straight_line():
     """On two logarithmic axes, the rate below the ridge is proportional to the intensity."""
-    (chart,) = shown("plan", PLAN)["charts"]
+    (chart,) = shown("roofline/plan", PLAN)["charts"]
     assert chart["x"]["log"]
     assert chart["y"]["log"]
     (low, slow), (next_, faster), *_ = chart["series"][0]["points"]

@@ -30,12 +30,9 @@ from mlsysim_course.labs.serving_slo import (
     solve,
     splits,
 )
+from tests.course.instruments import DESIGNS, readings, shown
 
-PLAN = {
-    "plan_gpus": 9,
-    "plan_prompt_gpus": 4,
-    "plan_precision": "fp8",
-}
+PLAN = DESIGNS["serving_slo"]
 POOLS = replace(GROWTH, gpus=9, prompt_gpus=4, precision="fp8")
 
 
@@ -159,43 +156,25 @@ def test_pools_that_are_played_through_keep_the_stricter_promise_and_replicas_do
     assert solve(whole).tpot_p99 > STRICT.tpot
 
 
-def shown(explorer, state):
-    return LAB.explorer(f"serving_slo/{explorer}").view(state)
-
-
-@pytest.mark.parametrize(
-    ("explorer", "state", "alerts"),
-    [
-        ("traffic", {}, set()),
-        ("traffic", {"rate": 95}, {"late"}),
-        ("traffic", {"limit": 32}, {"overload"}),
-        ("plan", PLAN, {"accepted"}),
-        ("plan", PLAN | {"plan_gpus": 10}, {"budget"}),
-        ("plan", PLAN | {"plan_gpus": 8}, {"late"}),
-        ("plan", PLAN | {"plan_precision": "bf16"}, {"overload"}),
-    ],
-)
-def test_every_alert_can_be_met(explorer, state, alerts):
-    assert {alert["name"] for alert in shown(explorer, state)["alerts"]} == alerts
-
-
 def test_pools_without_a_gpu_for_decode_are_refused():
     with pytest.raises(ConfigError, match="leave some for decode"):
-        shown("plan", PLAN | {"plan_prompt_gpus": 12})
+        shown("serving_slo/plan", PLAN | {"plan_prompt_gpus": 12})
 
 
 def test_the_readings_are_the_times_of_the_service():
-    readings = {item["label"]: item["value"] for item in shown("traffic", {})["readings"]}
+    traffic = readings("serving_slo/traffic", {})
     times = solve(MAIL)
-    assert readings["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
-    assert readings["TTFT, mean"] == pytest.approx(1e3 * times.ttft_mean)
-    assert readings["Load"] == pytest.approx(100 * times.utilization)
-    assert readings["Slots of a GPU"] == times.places
-    for state, service in ((PLAN, POOLS), (PLAN | {"plan_prompt_gpus": 0}, None)):
-        service = service or replace(POOLS, prompt_gpus=0)
-        readings = {item["label"]: item["value"] for item in shown("plan", state)["readings"]}
+    assert traffic["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
+    assert traffic["TTFT, mean"] == pytest.approx(1e3 * times.ttft_mean)
+    assert traffic["Load"] == pytest.approx(100 * times.utilization)
+    assert traffic["Slots of a GPU"] == times.places
+    for state, service in (
+        (PLAN, POOLS),
+        (PLAN | {"plan_prompt_gpus": 0}, replace(POOLS, prompt_gpus=0)),
+    ):
+        plan = readings("serving_slo/plan", state)
         times = solve(service)
-        assert readings["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
-        assert readings["TPOT, p99"] == pytest.approx(1e3 * times.tpot_p99)
-        assert readings["Rent"] == pytest.approx(rent(service))
-        assert readings["Load"] == pytest.approx(100 * times.utilization)
+        assert plan["TTFT, p99"] == pytest.approx(1e3 * times.ttft_p99)
+        assert plan["TPOT, p99"] == pytest.approx(1e3 * times.tpot_p99)
+        assert plan["Rent"] == pytest.approx(rent(service))
+        assert plan["Load"] == pytest.approx(100 * times.utilization)
