@@ -84,6 +84,12 @@ class _Survey:
     """GB of a training step: a part for all devices together, and a part for each device."""
     rungs: dict[str, list[Fleet]] = field(default_factory=dict)
 
+    @cached_property
+    def servers(self) -> dict[str, Node]:
+        """The first server of the catalog that has each device, by the device's name."""
+        nodes = [node for node in Systems.Nodes if isinstance(node, Node)]
+        return {node.accelerator.name: node for node in reversed(nodes)}
+
     def entry(self, question: str, model: Workload, device: Accelerator, precision: str) -> _Entry:
         """Solve one question, unless an earlier error already covers it."""
         by_format = question, type(model), device.name, precision
@@ -108,11 +114,11 @@ class _Case:
     device: Accelerator
     precision: str
 
-    @cached_property
+    @property
     def server(self) -> Node | None:
         """The first server of the catalog that has the device."""
-        nodes = (node for node in Systems.Nodes if isinstance(node, Node))
-        return next((node for node in nodes if node.accelerator is self.device), None)
+        server = self.survey.servers.get(self.device.name)
+        return server if server is not None and server.accelerator is self.device else None
 
     @property
     def fleets(self) -> list[Fleet]:
