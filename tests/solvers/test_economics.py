@@ -195,19 +195,6 @@ def test_free_electricity_and_no_maintenance_are_allowed():
     assert answer.tco == answer.capex
 
 
-def test_prices_may_have_units():
-    plain = solve(kwh_price=0.1, rental_price=3, unit_price=250_000, maintenance_rate=0.1)
-    dressed = solve(
-        kwh_price=Q_(100, "USD/MWh"),
-        rental_price=Q_(72, "USD/day"),
-        unit_price=Q_(250, "kUSD"),
-        maintenance_rate=Q_(0.1, "1/year"),
-    )
-    for name, value in dict(plain).items():
-        if hasattr(value, "magnitude"):
-            assert dressed[name].magnitude == pytest.approx(value.magnitude), name
-
-
 def test_an_axis_of_the_wrong_dimension_is_refused():
     with pytest.raises(ConfigError, match="service_life"):
         sweep(EconomicsSolver, **ASKED, service_life=[Q_(3, "year"), Q_(60, "W")])

@@ -79,10 +79,6 @@ def test_a_grid_keeps_its_sources_and_estimates():
     }["pue"].estimated
 
 
-def test_time_may_have_any_unit():
-    assert dict(solve(duration_days=Q_(720, "h"))) == dict(solve(duration_days=30))
-
-
 @pytest.mark.parametrize("field", ["it_energy", "carbon_footprint", "embodied_carbon"])
 def test_in_proportion_to_time_and_size(field):
     assert solve(duration_days=60)[field].magnitude == pytest.approx(2 * solve()[field].magnitude)
