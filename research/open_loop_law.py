@@ -64,6 +64,7 @@ class System:
             prefill=prefill,
             prompts=(1.0, full),
             reads=(base + prefill, base + full * prefill),
+            long=base + 4 * prefill,
             sizes=sizes,
             decodes=decodes,
             savings=(shared,) * len(sizes),

@@ -101,7 +101,6 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "failure_probability": _within_reach,
     **dict.fromkeys(
         (
-            "backlog_per_token",
             "budget_wait",
             "fluctuation_over_a_stay",
             "in_flight_variance",

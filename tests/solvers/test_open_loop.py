@@ -105,7 +105,7 @@ def test_derivation_and_derivative():
         "lognormal_quantile",
         "requests_at_balance",
         "prompts_if_any",
-        "backlog_per_token",
+        "steps_with_backlog",
     } <= used
     found = sensitivity(r, "e2e_mean")
     names = list(found["input"])
@@ -440,7 +440,7 @@ def test_random_engines_have_one_capacity():
 
 
 def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
-    """Times per token of long prompts with short answers are the exceptions: one field in 38."""
+    """Long prompts with short answers are the exceptions: one time in a hundred, by up to 5%."""
     shares = np.linspace(0.05, 0.95, 46)
     falls, rises = [], []
     for seed in range(60):
@@ -453,8 +453,8 @@ def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
             times, sooner = slow[name].magnitude, fast[name].magnitude
             falls.append((1 - times / np.maximum.accumulate(times)).max())
             rises.append((sooner / times - 1).max())
-    for changes, most in ((falls, 0.15), (rises, 0.5)):
-        assert np.mean(np.array(changes) > 1e-3) < 0.03
+    for changes, most in ((falls, 0.04), (rises, 0.06)):
+        assert np.mean(np.array(changes) > 1e-3) < 0.012
         assert max(changes) < most
 
 

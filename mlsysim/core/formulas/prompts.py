@@ -10,7 +10,6 @@ from mlsysim.core.formula import formula
 from mlsysim.core.numeric import Value, exp, expm1, log, maximum, minimum, sqrt, where
 
 __all__ = [
-    "backlog_per_token",
     "budget_wait",
     "busy_pass_seen",
     "place_rate",
@@ -19,6 +18,8 @@ __all__ = [
     "prompts_if_any",
     "prompts_in_busy_pass",
     "queued_prompt_time",
+    "share_found_busy",
+    "steps_with_backlog",
 ]
 
 _SMALL = 1e-6
@@ -233,27 +234,58 @@ def prompts_alongside(rate: Value, time: Value, burstiness: Value) -> Value:
 
 
 @formula
-def budget_wait(
-    utilization: Value, time: Value, burstiness: Value, input_variation: Value
-) -> Value:
-    r"""Mean time that a prompt waits because passes are full of other prompts.
+def share_found_busy(utilization: Value, burstiness: Value) -> Value:
+    r"""Share of the requests that arrive while a server with exponential times is busy.
 
-    It is the wait at a server whose times of service are exponential, $\sigma$ being the share of
-    arrivals that find it busy, scaled to the actual variation of the prompts. With Poisson arrivals
-    $\sigma = u$. Requests of a burst wait for each other even if $u$ is small.
+    With Poisson arrivals it is the utilization. In a burst, most requests find another one, even if
+    the utilization is low.
 
-    $$ t_w = \frac{c_a^2 + c_p^2}{c_a^2 + 1}\,\frac{\sigma}{1 - \sigma}\,t, \qquad
-    \sigma = \left(1 + \frac{c_a^2\,(1 - \sigma)}{u}\right)^{-1/c_a^2} $$
+    $$ \sigma = \left(1 + \frac{c_a^2\,(1 - \sigma)}{u}\right)^{-1/c_a^2} $$
 
     Parameters
     ----------
     utilization : [1]
-        $u$, prompt tokens that arrive per pass, divided by its budget.
-    time : [s]
-        $t$, time of a pass that one prompt takes.
+        $u$, share of the time in which the server is busy.
     burstiness : [1]
         $c_a^2$, squared coefficient of variation of the times between arrivals, which have a Gamma
         distribution.
+
+    Returns
+    -------
+    share : [1]
+        $\sigma$, found by Newton's method.
+
+    References
+    ----------
+    Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1
+    """
+    spread, load = maximum(burstiness, _SMALL), maximum(utilization, _SMALL)
+    below = maximum(1 - 2 * (1 - load) / (1 + spread), 0 * load)
+    share = where(spread < 1, below, load)  # both are below the solution
+    for _ in range(_NEWTON):
+        base = 1 + spread * (1 - share) / load
+        arriving = exp(-log(base) / spread)
+        share = share - (share - arriving) / (1 - arriving / (base * load))
+    return share
+
+
+@formula
+def budget_wait(found_busy: Value, time: Value, burstiness: Value, input_variation: Value) -> Value:
+    r"""Mean time that a prompt waits because passes are full of other prompts.
+
+    It is the wait at a server whose times of service are exponential, scaled to the actual
+    variation of the prompts.
+
+    $$ t_w = \frac{c_a^2 + c_p^2}{c_a^2 + 1}\,\frac{\sigma}{1 - \sigma}\,t $$
+
+    Parameters
+    ----------
+    found_busy : [1]
+        $\sigma$, share of the prompts that find others waiting.
+    time : [s]
+        $t$, time of a pass that one prompt takes.
+    burstiness : [1]
+        $c_a^2$, squared coefficient of variation of the times between arrivals.
     input_variation : [1]
         $c_p$, coefficient of variation of the lengths of prompts.
 
@@ -264,32 +296,22 @@ def budget_wait(
 
     References
     ----------
-    Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1; for large $u$ and for
-    Poisson arrivals, the result is that of @kingman1961
+    Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1; for large utilizations
+    and for Poisson arrivals, the result is that of @kingman1961
 
     Examples
     --------
     Half of the time is busy: Poisson arrivals of equal prompts, then bursts.
 
-    >>> from mlsysim.core.formulas import budget_wait
-    >>> round(budget_wait(0.5, 1.0, 1.0, 0.0), 3), round(budget_wait(0.5, 1.0, 4.0, 0.0), 3)
-    (0.5, 2.689)
+    >>> from mlsysim.core.formulas import budget_wait, share_found_busy
+    >>> for burstiness in (1.0, 4.0):
+    ...     found = share_found_busy(0.5, burstiness)
+    ...     print(round(found, 3), round(budget_wait(found, 1.0, burstiness, 0.0), 3))
+    0.5 0.5
+    0.771 2.689
     """
-    found = _found_busy(utilization, burstiness)
     variability = (burstiness + input_variation * input_variation) / (burstiness + 1)
-    return variability * found / (1 - found) * time
-
-
-def _found_busy(utilization: Value, burstiness: Value) -> Value:
-    """Solve s = (1 + c (1 - s) / u) ** (-1 / c) for s < 1; both starting points are below it."""
-    spread, load = maximum(burstiness, _SMALL), maximum(utilization, _SMALL)
-    below = maximum(1 - 2 * (1 - load) / (1 + spread), 0 * load)
-    found = where(spread < 1, below, load)
-    for _ in range(_NEWTON):
-        base = 1 + spread * (1 - found) / load
-        arriving = exp(-log(base) / spread)
-        found = found - (found - arriving) / (1 - arriving / (base * load))
-    return found
+    return variability * found_busy / (1 - found_busy) * time
 
 
 @formula
@@ -325,33 +347,32 @@ def queued_prompt_time(step: Value, prefill: Value, per_pass: Value, readers: Va
 
 
 @formula
-def backlog_per_token(wait: Value, load: Value, decodes: Value, most: Value) -> Value:
-    r"""Mean time that the prompts behind a request's own add to each of its decode steps.
+def steps_with_backlog(wait: Value, prompt: Value, load: Value, decodes: Value) -> Value:
+    r"""Share of a request's decode steps that are shared with a prompt from behind its own.
 
     In a steady state, a prompt leaves as much prefill work behind as it found on arrival, which is
-    its wait $t_w$. The request's first decode steps share their passes with this backlog. While it
-    is prefilled, more prompts arrive, so it takes $t_w / (1 - \rho)$, which is spread over the
-    request's $k$ decode steps. A request with few steps does not meet all of it: there is a backlog
-    with probability $\rho$, and then a step shares its pass with one prompt, or with as much of one
-    as a pass takes.
+    its wait $t_w$. The request's first decode steps share their passes with this backlog, one
+    prompt or a pass's part of one in each. While it is prefilled, more prompts arrive, so it takes
+    $t_w / (1 - \rho)$. A request with few steps does not meet all of it: there is a backlog with
+    probability $\rho$.
 
-    $$ t_b = \min\left(\frac{t_w}{k\,(1 - \rho)},\ \rho\,t_m\right) $$
+    $$ s = \min\left(\frac{t_w}{k\,(1 - \rho)\,t_m},\ \rho\right) $$
 
     Parameters
     ----------
     wait : [s]
         $t_w$, mean wait of a prompt for those before it.
+    prompt : [s]
+        $t_m$, prefill of one prompt, or of the part of it that a pass takes.
     load : [1]
         $\rho$, share of time that prefill takes: arrival rate times the prefill of one prompt.
     decodes : [1]
         $k$, decode steps of a request after its first token.
-    most : [s]
-        $t_m$, prefill of one prompt, or of the part of it that a pass takes.
 
     Returns
     -------
-    time : [s]
-        $t_b$, added to the mean time per token.
+    share : [1]
+        $s$, share of the decode steps.
 
     References
     ----------
@@ -360,12 +381,12 @@ def backlog_per_token(wait: Value, load: Value, decodes: Value, most: Value) -> 
 
     Examples
     --------
-    A backlog of 1 s over 50 steps at a load of one half, then over 2 steps:
+    A backlog of 1 s, at a load of one half and 0.4 s per prompt, over 50 steps, then over 2:
 
-    >>> from mlsysim.core.formulas import backlog_per_token
-    >>> backlog_per_token(1.0, 0.5, 50.0, 0.4)
-    0.04
-    >>> backlog_per_token(1.0, 0.5, 2.0, 0.4)
-    0.2
+    >>> from mlsysim.core.formulas import steps_with_backlog
+    >>> steps_with_backlog(1.0, 0.4, 0.5, 50.0)
+    0.1
+    >>> steps_with_backlog(1.0, 0.4, 0.5, 2.0)
+    0.5
     """
-    return minimum(wait / (decodes * (1 - load)), load * most)
+    return minimum(wait / (decodes * (1 - load) * prompt), load)

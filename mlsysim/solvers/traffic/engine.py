@@ -42,6 +42,8 @@ _DOUBLINGS = 15
 _LAUNCHED = 1.5
 """Steps before admission that the model of passes already includes: the rest of the running pass,
 and the decode step that shares a pass with the prompt."""
+_LONG = 4.0
+"""Mean lengths of the prompt that shows how long those take that are longer than the mean."""
 _SMALL = 1e-6
 _TYPICAL_RUNNING = 32.0
 """Running sequences in the pass that shows how much of a prompt's time grows with its length. Their
@@ -71,6 +73,8 @@ class _PromptTimes:
     """Numbers of prompts in a pass, in ascending order, from one to as many as a stage takes."""
     reads: tuple[Value, ...]
     """Time of a stage to prefill so many prompts, without decode."""
+    long: Value
+    """Time of a pass with one prompt of `_LONG` times the mean length."""
     seq_len: Value
     """Tokens of a prompt that are not in the cache."""
     attending: Value = 0.0
@@ -153,11 +157,11 @@ class Engine(_PromptTimes):
     def prompt_time(self, length: Value) -> Value:
         """Return the time of a prompt of `length` mean lengths in an engine without others.
 
-        A longer prompt takes as long as that many prompts, or a linear time if this is longer.
+        Beyond `_LONG`, a prompt takes its share of the time.
         """
-        linear = self.empty + length * self.prefill
-        many = self.stages * self.prefill_time(length * self.chunks) / self.chunks
-        return where(length > 1, maximum(linear, many), linear)
+        shorter = self.empty + minimum(length, 1) * self.prefill
+        longer = maximum(length - 1, 0) / (_LONG - 1) * (self.long - self.alone)
+        return where(length < _LONG, shorter + longer, length / _LONG * self.long)
 
     @property
     def alone(self) -> Value:
@@ -250,6 +254,7 @@ def engine_of(i: OpenLoopInputs) -> Engine:
             prefill=nothing,
             prompts=tuple(single for _ in prompts.prompts),
             reads=tuple(nothing for _ in prompts.reads),
+            long=loops[0].decode,
             seq_len=single,
             attending=nothing,
         )
@@ -334,6 +339,7 @@ def _prompt_times(i: OpenLoopInputs, device: Device, places: Value) -> _PromptTi
         prefill=prefill,
         prompts=tuple(numbers),
         reads=tuple(times),
+        long=maximum(reading(one.but(seq_len=_LONG * i.seq_len), 1), alone),
         seq_len=fresh,
         attending=attending,
     )

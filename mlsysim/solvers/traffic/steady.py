@@ -324,12 +324,13 @@ def _first_token(s: SteadyState) -> _FirstToken:
     queued = f.queued_prompt_time(s.step, s.full_pass / per_pass, per_pass, readers)
     part = maximum(queued, s.mean_pass / (readers * per_pass))
     taken = minimum(arrivals * part, arrivals / s.turnover.capacity)
-    budget = f.budget_wait(taken, part, requests.burstiness, variation)
+    found_busy = f.share_found_busy(taken, requests.burstiness)
+    budget = f.budget_wait(found_busy, part, requests.burstiness, variation)
     # With several ranks or stages, a prompt waits only if all of them read: Sakasegawa's exponent.
-    budget = budget * taken ** (sqrt(2 * (readers + 1)) - 2)
+    all_read = taken ** (sqrt(2 * (readers + 1)) - 2)
+    budget = budget * all_read
     # Most requests do not wait, and the others for an exponential time.
-    late = maximum(taken, budget / (budget + part))
-    wait_at = _skewed(1, 2 / maximum(late, _SMALL) - 1)
+    wait_at = _skewed(1, 2 / maximum(found_busy * all_read, _SMALL) - 1)
     # Others are read at the same time, up to one on each rank.
     read = engine.added_time(1 + others, s.saving)
     others_time = read - engine.added_time(1 + zero_like(others), s.saving)
@@ -414,39 +415,49 @@ def _next_tokens(s: SteadyState) -> _Tokens:
     # An arriving request sees itself and those already there.
     seat = minimum(s.running + s.peakedness, engine.places)
     shared = interpolated(engine.sizes, turnover.steps, seat)
-    token = _pass_time(engine, arrivals, shared, s.saving)
+    saving = interpolated(engine.sizes, engine.savings, seat)
+    full = engine.full_time(saving)
+    passes = _pass_time(engine, arrivals, shared, saving)
     # The first decode steps meet the prompts that waited behind the request's own.
-    reading = arrivals * s.full_pass / (engine.readers * engine.prompts_per_pass)
-    reading = minimum(reading, arrivals / turnover.capacity)
-    own = engine.own_time(s.saving)
-    wait = f.budget_wait(reading, own, requests.burstiness, requests.input_variation)
-    # A share of the requests finds prompts in front of its own.
-    late = maximum(wait / maximum(wait + own, _SMALL * shared), _SMALL)
-    most = engine.added_time(minimum(engine.prompts_per_pass, 1), s.saving)
+    at_once = engine.readers * engine.prompts_per_pass
+    utilization = arrivals / turnover.capacity
+    reading = minimum(arrivals * full / at_once, utilization)
+    found_busy = maximum(f.share_found_busy(reading, requests.burstiness), _SMALL)
+    own, variation = engine.own_time(saving), requests.input_variation
+    wait = f.budget_wait(found_busy, own, requests.burstiness, variation)
+    # Which requests wait does not depend on what prompts save: faster memory saves less, but makes
+    # no more of them wait.
+    unshared = engine.added_time(at_once, zero_like(saving))
+    reading_unshared = minimum(arrivals * unshared / at_once, utilization)
+    late = maximum(f.share_found_busy(reading_unshared, requests.burstiness), _SMALL)
+    part = minimum(engine.prompts_per_pass, 1)
+    most = maximum(engine.added_time(part, saving), _SMALL * engine.alone)
     steps = maximum(decodes, 1)
-    backlog = f.backlog_per_token(wait, reading, steps, most)
-    token = token + backlog
+    behind = f.steps_with_backlog(wait, most, reading, steps)
+    prompts = maximum(arrivals * passes, _SMALL)
+    one_more = maximum(shared + engine.added_time(part + prompts, saving), passes) - passes
+    token = passes + behind * one_more
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
     left = 1 - reading
-    prompts = maximum(arrivals * token, _SMALL)
     met = prompts * _variability(requests) / (steps * left * left) + _SMALL * _SMALL
     lasting = s.variance * f.fluctuation_over_a_stay(s.load)
     prompts_at = _skewed(prompts, met)
 
     def prompt_time(number: Value) -> Value:
-        return minimum(number * engine.mean_prompt_time(number, s.saving), s.full_pass)
+        return minimum(number * engine.mean_prompt_time(number, saving), full)
 
     usual = prompt_time(prompts)
 
     def deviations(score: Value, beyond: Value) -> tuple[Value, ...]:
         queued = f.waiting_quantile(wait / late, late, beyond)
-        waited = minimum(queued / (steps * left), most) - backlog
+        waited = minimum(queued / (steps * left), most) - behind * one_more
         if is_zero(score):  # the median is the mean
             return (waited,)
         step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
-        return ((step - shared) / left, prompt_time(prompts_at(score)) - usual, waited)
+        slower = _pass_time(engine, arrivals, step, saving) - passes
+        return (slower, prompt_time(prompts_at(score)) - usual, waited)
 
-    longest_mean = shared + s.full_pass
+    longest_mean = shared + full
     longest = turnover.steps[-1] + engine.full_time(turnover.savings[-1])
     return _Tokens(minimum(token, longest_mean), token, deviations, turnover.steps[0], longest)
 
@@ -474,11 +485,16 @@ def percentiles(s: SteadyState) -> dict[str, Value]:
         "e2e_mean": whole + place_wait,
     }
     answers = token * requests.output_len / engine.accepted
+    usual = _alone(engine, requests, 0.0)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(wait, waiting, beyond)
         # Among requests that find others, a larger share is this slow or slower than among all.
-        late = minimum(beyond / s.busy, 1 - _SMALL)
-        among = first.among + _together(first.alone, first.deviations(f.normal_score(1 - late)))
+        late = minimum(beyond / s.busy, 1)
+        slowest = f.normal_score(1 - minimum(late, 0.5))
+        among = first.among + _together(first.alone, first.deviations(slowest))
+        # Below the median of these, times are between it and the median of requests alone.
+        part = minimum(2 * (1 - late), 1)
+        among = usual + part * (among - usual)
         started = maximum(_alone(engine, requests, score), among)
         parts = tokens.deviations(score, beyond)
         slow = tokens.unlimited + _together(first.alone, parts)

@@ -37,22 +37,22 @@ def test_even_arrivals_and_prompts_leave_passes_alike():
 
 def test_a_backlog_is_spread_over_decode_steps():
     """A wait of 0.3 s at a load of 0.4 takes 0.5 s to prefill with what arrives meanwhile."""
-    assert f.backlog_per_token(0.3, 0.4, 10, 1) == pytest.approx(0.05)
-    assert f.backlog_per_token(0.3, 0.4, 1e9, 1) == pytest.approx(0, abs=1e-9)
+    assert f.steps_with_backlog(0.3, 1, 0.4, 10) == pytest.approx(0.05)
+    assert f.steps_with_backlog(0.3, 1, 0.4, 1e9) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("burstiness", [0, 1, 4])
 def test_no_backlog_without_load(burstiness):
     for load in (1e-9, 1e-6):
-        wait = f.budget_wait(load, 1.0, burstiness, 0.5)
-        assert f.backlog_per_token(wait, load, 1, 1) <= 3 * load
+        wait = f.budget_wait(f.share_found_busy(load, burstiness), 1.0, burstiness, 0.5)
+        assert f.steps_with_backlog(wait, 1, load, 1) <= 3 * load
 
 
 @pytest.mark.parametrize("decodes", [1, 5, 50])
 @pytest.mark.parametrize("load", [0.01, 0.5, 0.99])
-def test_a_step_meets_at_most_one_prompt_of_backlog(load, decodes):
-    wait = f.budget_wait(load, 1.0, 4, 1)
-    assert 0 < f.backlog_per_token(wait, load, decodes, 0.4) <= 0.4 * load
+def test_no_more_steps_have_a_backlog_than_requests(load, decodes):
+    wait = f.budget_wait(f.share_found_busy(load, 4), 1.0, 4, 1)
+    assert 0 < f.steps_with_backlog(wait, 0.4, load, decodes) <= load
 
 
 def test_edges_of_independent_errors_join():
@@ -96,6 +96,6 @@ def test_the_wait_of_prompts_next_to_a_played_queue(burstiness, load, variation)
     service = random.exponential(1, len(gaps)) if variation else np.ones(len(gaps))
     steps = np.cumsum(service[:-1] - gaps[1:])
     waits = np.append(0, steps - np.minimum(np.minimum.accumulate(steps), 0))
-    found = f.budget_wait(load, 1.0, burstiness, variation)
+    found = f.budget_wait(f.share_found_busy(load, burstiness), 1.0, burstiness, variation)
     near = 0.1 if variation else 0.35  # exact for exponential times of service
     assert found == pytest.approx(waits.mean(), rel=near, abs=0.04)
