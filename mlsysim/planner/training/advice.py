@@ -195,21 +195,27 @@ class Advice:
         return "\n".join([*self._run(), *lines])
 
     def _evidence(self) -> list[str]:
-        """Return how the plan compares with the best published run, unless it trains adapters."""
+        """Return where the plan is outside all runs, and how it compares with the best of them.
+
+        Runs that train adapters are not compared.
+        """
         run, ratio, given = self.published, self.times_published, self.configuration
+        outside = [f"Untested: {way}." for way in self.best.outside]
         if given.get("lora_rank") is not None:
-            return []
+            return outside
         if run is None or ratio is None:
             device = given["fleet"].node.accelerator.name
             return [
+                *outside,
                 f"Untested: we know of no published run of {given['model'].name} on {device} in "
-                "this format with sequences of similar length."
+                "this format with sequences of similar length.",
             ]
         untested = "Untested: this is" if ratio > 1 else "This is"
         return [
+            *outside,
             f"{untested} {ratio:.2f} times the speed of the best published run, "
             f"{run.tokens_per_second:,.0f} tokens/s per device on {run.devices:,} ({run.source}, "
-            f"{run.id})."
+            f"{run.id}).",
         ]
 
     def _run(self) -> list[str]:

@@ -113,7 +113,8 @@ class EngineArguments(TypedDict, Generic[Size, Format], total=False):
         divide contexts; windows, states and the keys of an indexer are not divided.
     redundant_experts
         Additional copies of busy experts per layer. They take memory; what they gain is a lower
-        `expert_imbalance`. They must make the experts divisible by `ep_size`.
+        `expert_imbalance`. They must make the experts divisible by `ep_size`, and no device of a
+        stage holds an expert twice.
     expert_imbalance
         Load (rows) of the busiest group of experts divided by the mean, with the
         `redundant_experts` in place, if there are many tokens. With few tokens, chance adds to it.
@@ -559,6 +560,18 @@ RULES: tuple[Rule[ServingInputs], ...] = (
         lambda i: (
             f"redundant_experts = {i.redundant_experts:g} are for models with experts, and "
             f"{i.model.name} has none: leave them out"
+        ),
+    ),
+    Rule(
+        "redundant_experts",
+        lambda i: (
+            (i.model.moe_layers == 0)
+            | (i.redundant_experts <= (i.stage_devices - 1) * i.model.experts)
+        ),
+        lambda i: (
+            f"redundant_experts = {i.redundant_experts:g} are more than one of each of the "
+            f"{i.model.experts} experts on each of the {i.stage_devices} devices of a stage: give "
+            f"at most {(i.stage_devices - 1) * i.model.experts}"
         ),
     ),
     Rule(
