@@ -12,7 +12,7 @@ from mlsysim import Q_, DistributedResult, DistributedSolver, Fleet, Models, Qua
 from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked, Parts, exercise
 
 if TYPE_CHECKING:
-    from mlsysim.planner import Advice, Contrast
+    from mlsysim.planner import Advice
 
 _NODE, _NDR = Systems.Nodes.DGX_H100, Systems.Fabrics.InfiniBand_NDR
 _ETHERNET = Systems.Clusters.Research_256
@@ -40,12 +40,6 @@ def _search(**given: Any) -> Advice:
     return advise(**{"tp_size": [1, 2, 4, 8], "cp_size": 1, **given})
 
 
-def _contrast_of(plan: DistributedResult, against: DistributedResult) -> Contrast:
-    from mlsysim.planner import contrast
-
-    return contrast(plan, against)
-
-
 def _pure_and_mixed() -> tuple[DistributedResult, DistributedResult]:
     """Return pure data parallelism, and the mixed plan."""
     book = {**_BOOK, "fleet": _ETHERNET}
@@ -56,8 +50,10 @@ def _pure_and_mixed() -> tuple[DistributedResult, DistributedResult]:
 
 @exercise
 def _strategy_1() -> Parts:
+    from mlsysim.planner import contrast
+
     pure, mixed_plan = _pure_and_mixed()
-    comparison = _contrast_of(pure, mixed_plan)
+    comparison = contrast(pure, mixed_plan)
     parts = ("exchange between replicas", "tensor all-reduces", "bubble", "stage to stage")
     yield ChoiceAsked(
         "faster",
@@ -119,12 +115,14 @@ def _strategy_2() -> Parts:
 
 @exercise
 def _strategy_4() -> Parts:
+    from mlsysim.planner import contrast
+
     fleet = Fleet(name="64 H100", node=_NODE, count=8, fabric=_NDR)
     levers = {"schedule": "1f1b", "virtual_stages": 1, "memory_reserve": Q_(5, "GB")}
     bare, sharded = (
         _search(**_JOB, fleet=fleet, zero_stage=stage, **levers).best for stage in (0, 1)
     )
-    worth = float(_contrast_of(bare, sharded).loss)
+    worth = float(contrast(bare, sharded).loss)
     yield CountAsked(
         "tp_size",
         asks="the tensor-parallel size where nothing is sharded",
