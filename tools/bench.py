@@ -5,7 +5,8 @@ but not across machines. Solves and plans count processor time, which other prog
 hardly change. `--peers FOLDER` also times other tools (see `research.peers`). `--law CELLS`
 instead compares this number of fields of random sweeps with `solve`; if a sweep differs, it prints
 the sweep and exits with 1. `--mutants N` prints the share of small defects that the tests detect,
-for N defects in formulas and N in models (see `tools.mutants`).
+for N defects in formulas and N in models (see `tools.mutants`). `--pages SITE ...` times the
+explorers of built sites in turn, in Chromium (see `tools.page_times`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from mlsysim.core.formulas import ring_all_reduce_time
 from mlsysim_course.labs.parallelism_paradox import SPLIT
 from research.peers import peers
 from tools import mutants
+from tools.page_times import page_times
 from tools.sweep_law import Tally, try_sweeps
 
 _CONFIGURATION: dict[str, Any] = {
@@ -258,11 +260,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed for sweeps and mutants")
     parser.add_argument("--mutants", type=int, metavar="N", help="test mutants of the equations")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="also time other tools")
+    parser.add_argument("--pages", type=Path, nargs="+", metavar="SITE", help="time built sites")
     options = parser.parse_args()
     if options.law is not None:
         return law(options.law, options.seed)
     if options.mutants is not None:
         return mutants.score(options.mutants, options.seed)
+    if options.pages is not None:
+        print(json.dumps(page_times(options.pages), indent=2))
+        return 0
     report(options.peers)
     return 0
 

@@ -66,6 +66,17 @@ const comingNear = (boxes, act) => {
   boxes.forEach((box) => watch.observe(box));
 };
 
+// What the build computed: the answers for the first setting and for each with one other value. They are
+// there before Python is, and every other setting is left to Python.
+const KEPT = new Map();
+const prepared = (name) => {
+  if (!KEPT.has(name)) {
+    const address = new URL(`runtime/answers-${name.replace("/", "-")}.json`, import.meta.url);
+    KEPT.set(name, fetch(address).then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({})));
+  }
+  return KEPT.get(name);
+};
+
 // One step of a derivation, or one input, with its source as a link.
 const source = (text, address) => {
   if (!text) return null;
@@ -99,8 +110,8 @@ const start = (box, name, { title, job, controls }) => {
   const prefix = `explore-${(count += 1)}`;
   const given = Object.fromEntries(controls.map((item) => [item.id, item.value]));
   let state = { ...given };
-  let [busy, again, told, shown] = [false, false, 0, null];
-  let ended = () => {};
+  let [busy, again, told, loads] = [false, false, 0, ""];
+  let ask = null; // Python, once it is there
   let open = null; // which number's derivation is open
   let listener = null; // a lab, which keeps the setting in its ledger
 
@@ -145,10 +156,15 @@ const start = (box, name, { title, job, controls }) => {
     return history.replaceState(history.state, "", `#${name}?${text}`);
   };
 
+  // Of another setting than the controls have.
+  const stale = (old) => [live, facts].forEach((one) => one.classList.toggle("mls-stale", old));
+
   const say = (text) => {
     notice.textContent = text;
     notice.hidden = !text;
   };
+
+  const failed = (error) => say(`This did not work: ${error.message}. Change a control to try again.`);
 
   const waiting = () => {
     if (!isRunning()) return;
@@ -164,59 +180,76 @@ const start = (box, name, { title, job, controls }) => {
     busy = true;
     box.dataset.state = "answering";
     try {
-      const { ask, Plot } = await ready();
-      const patience = setTimeout(waiting, LONG);
-      ended = () => clearTimeout(patience);
       while (again) {
         again = false;
         const asked = state;
         const begin = performance.now();
-        const answer = await ask("explore", { name, state: asked });
+        const known = await atHand(asked);
+        const answer = known ?? await computed(asked);
+        const Plot = await load();
         if (again) continue;
+        invite();
         if (answer.refused ?? answer.needs) {
           say(answer.refused ?? `This needs ${answer.needs}.`);
           // The results of another text would be those of another model.
           if (controls.some((item) => item.kind === "text")) live.hidden = facts.hidden = true;
-          [live, facts].forEach((one) => one.classList.add("mls-stale"));
+          stale(true);
         } else {
           say("");
           draw(Plot, answer.value, asked);
         }
         box.dataset.milliseconds = (performance.now() - begin).toFixed(1);
+        if (known) ahead();
         if (open !== null && !answer.refused) await derive(open);
       }
       box.dataset.state = "running";
     } catch (error) {
       again = wasStopped(error);
       box.dataset.state = "failed";
-      if (!again) say(`This did not work: ${error.message}. Change a control to try again.`);
+      if (!again) failed(error);
     }
-    ended();
     busy = false;
     if (again) refresh();
+  };
+
+  // The answer of the build to a setting, while Python is still on its way.
+  const atHand = async (asked) => {
+    if (ask) return undefined;
+    const changed = controls.filter((item) => asked[item.id] !== item.value);
+    if (changed.length > 1) return undefined;
+    return (await prepared(name))[changed.map((item) => `${item.id}=${asked[item.id]}`).join()];
+  };
+
+  const computed = async (asked) => {
+    if (!ask) stale(true);
+    await ready();
+    const patience = setTimeout(waiting, LONG);
+    return ask("explore", { name, state: asked }).finally(() => clearTimeout(patience));
   };
 
   const ready = async () => {
     const progress = loading("the explorer");
     const show = setTimeout(() => wait.replaceChildren(progress.node));
     try {
-      const [{ ask }, Plot] = await Promise.all([python(progress.hear), load()]);
-      shown = { ask, Plot };
+      const [started] = await Promise.all([python(progress.hear), load()]);
+      ({ ask } = started);
     } finally {
       clearTimeout(show);
       wait.replaceChildren();
     }
+  };
+
+  const invite = () => {
     const held = controls.some((item) => item.kind === "text") ? "all of your setting but the text" : "your setting";
     const keeper = listener ? "Your ledger" : "The address of this page";
     hint.textContent = `Click a number to see how it is computed. ${keeper} holds ${held}.`;
     reset.hidden = false;
-    return shown;
   };
 
   const draw = (Plot, view, asked) => {
     box.dataset.shown = JSON.stringify({ state: asked, view });
     live.hidden = facts.hidden = false;
-    [live, facts].forEach((one) => one.classList.remove("mls-stale"));
+    stale(false);
     hide(true);
     sentence.textContent = view.sentence;
     sentence.dataset.tone = view.tone;
@@ -251,7 +284,7 @@ const start = (box, name, { title, job, controls }) => {
 
   const reading = (item, i) => {
     const button = make("button", { type: "button", class: "mls-figure", "aria-expanded": "false", "aria-controls": panel.id });
-    button.addEventListener("click", () => (open === i ? close() : derive(i, true)));
+    button.addEventListener("click", () => (open === i ? close() : derive(i, true).catch(failed)));
     return make("div", {}, make("dt", {}, item.label), make("dd", {}, button), make("dd", { class: "mls-hint" }));
   };
 
@@ -262,7 +295,7 @@ const start = (box, name, { title, job, controls }) => {
     buttons().forEach((button) => button.setAttribute("aria-expanded", "false"));
   };
   const derive = async (i, focus) => {
-    const { ask } = await ready();
+    await ready();
     const answer = await ask("derive", { name, state, index: i });
     if (!answer.value) return say(answer.refused ?? `This needs ${answer.needs}.`);
     open = i;
@@ -294,7 +327,7 @@ const start = (box, name, { title, job, controls }) => {
     history.replaceState(history.state, "", location.pathname + location.search);
     made[0].node.querySelector("input, select, textarea").focus();
     reset.hidden = true;
-    shown && (hint.textContent = "");
+    hint.textContent = ask ? "" : loads;
   });
 
   // A link that somebody shared: what it does not name, or names wrongly, stays as it is.
@@ -316,8 +349,8 @@ const start = (box, name, { title, job, controls }) => {
   set();
   box.replaceChildren(still, live, form, facts);
   findRuntime().then(async (manifest) => {
-    const left = manifest.missing ?? (await remembered(manifest) ? "" : `The first change loads Python and the package, ${megabytes(size(manifest))} MB, once.`);
-    if (!shown) hint.textContent = left;
+    loads = manifest.missing ?? (await remembered(manifest) ? "" : `The first change loads Python and the package, ${megabytes(size(manifest))} MB, once.`);
+    if (box.dataset.state === "waiting") hint.textContent = loads;
     if (manifest.missing) form.querySelectorAll("input, select, textarea").forEach((one) => { one.disabled = true; });
   }).catch(() => {});
   addEventListener("hashchange", arrive);
@@ -350,6 +383,7 @@ export const explorers = async (boxes) => {
   if (!answer.ok) return []; // the static figures stay
   const declared = await answer.json();
   const started = [...boxes].filter((box) => declared[box.dataset.name]).map((box) => start(box, box.dataset.name, declared[box.dataset.name]));
+  comingNear(boxes, () => started.forEach(({ box }) => prepared(box.dataset.name)));
   comingNear(boxes, () => findRuntime().then(remembered).then((kept) => kept && ahead()).catch(() => {}));
   return started;
 };

@@ -1,7 +1,16 @@
 // Runs the unmodified package in Python in a worker: Pyodide, from the site's own files.
+const LOADER = "pyodide.mjs";
 const PAUSE = 100; // milliseconds between two reports of the download
 const here = (path) => new URL(path, import.meta.url).href;
 const tell = (progress) => postMessage({ progress });
+
+// A file whose name ends in .bin is within gzip, so that it is small from every server.
+const PACKED = /\.bin$/;
+const opened = (answer, name) => {
+  if (!PACKED.test(name)) return answer;
+  const type = name.includes(".mjs") ? "text/javascript" : "application/wasm"; // no other file needs its type
+  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "Content-Type": type } });
+};
 
 // What Pyodide fetches is on its way already; each answer can be read once.
 const request = fetch;
@@ -11,6 +20,12 @@ globalThis.fetch = (asked, ...options) => {
   const answer = answers.get(address);
   answers.delete(address);
   return answer ?? request(asked, ...options);
+};
+
+const arrived = async (name) => {
+  const answer = await request(here(`runtime/${name}`));
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  return answer;
 };
 
 // Requests all files at once and counts their bytes as they arrive. The sizes are those of the files
@@ -25,16 +40,12 @@ const download = ({ files }) => {
     tell({ loaded, total });
   };
   const load = async (name) => {
-    const address = here(`runtime/${name}`);
-    const asked = request(address).then((answer) => {
-      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-      return answer;
-    });
-    // A module is imported from the browser's cache. Of every other file, one copy is counted and one used.
-    if (!name.endsWith(".mjs")) {
-      const copy = asked.then((answer) => answer.clone());
+    const asked = arrived(name);
+    // The loader is imported from the browser's cache. Of every other file, one copy is counted and one used.
+    if (name !== LOADER) {
+      const copy = asked.then((answer) => opened(answer.clone(), name));
       copy.catch(() => {}); // the count reports it
-      answers.set(address, copy);
+      answers.set(here(`runtime/${name.replace(PACKED, "")}`), copy);
     }
     const reader = await asked.then((answer) => answer.body.getReader());
     for (let part = await reader.read(); !part.done; part = await reader.read()) count(part.value.byteLength);
@@ -44,13 +55,8 @@ const download = ({ files }) => {
   })]));
 };
 
-// An archive as Python imports from it: zip, and in a file that ends in .bin, zip within gzip.
-const unpacked = async (name) => {
-  const answer = await fetch(here(`runtime/${name}`));
-  if (!answer.ok) throw new Error(`${name}: the server answered ${answer.status}`);
-  const content = name.endsWith(".bin") ? new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))) : answer;
-  return new Uint8Array(await content.arrayBuffer());
-};
+// The zip archives as Python imports from them.
+const bytes = async (answer) => new Uint8Array(await (await answer).arrayBuffer());
 
 let ask;
 let loadRest;
@@ -95,11 +101,15 @@ const begin = async ({ archives: names, rest, build, extras }, files, withExtras
   // Everything that has to be read is on its way before anything waits. Memory is kept without extras,
   // because what imports them behaves differently from then on.
   const reading = withExtras ? null : kept(build);
-  const archives = Promise.all(names.map(unpacked));
+  const stems = names.map((name) => name.replace(PACKED, ""));
+  const archives = Promise.all(stems.map((stem) => bytes(fetch(here(`runtime/${stem}`)))));
   archives.catch(() => {}); // the download reports it
-  await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.mjs")]);
-  const { loadPyodide } = await import(here("runtime/pyodide.mjs"));
-  const options = { indexURL: here("runtime/"), packageBaseUrl: here("runtime/"), env: { HOME: "/home/pyodide", MPLBACKEND: "agg" } };
+  const program = fetch(here("runtime/pyodide.asm.mjs")).then((answer) => answer.blob());
+  program.catch(() => {});
+  await files.get(LOADER);
+  const { loadPyodide } = await import(here(`runtime/${LOADER}`));
+  const { default: createPyodideModule } = await import(URL.createObjectURL(await program));
+  const options = { indexURL: here("runtime/"), packageBaseUrl: here("runtime/"), createPyodideModule, env: { HOME: "/home/pyodide", MPLBACKEND: "agg" } };
   const memory = await reading;
   const restored = memory && await growing(memory.byteLength, () => loadPyodide({ ...options, _loadSnapshot: memory })).catch(() => null);
   const loaded = restored ?? await loadPyodide({ ...options, _makeSnapshot: !withExtras });
@@ -107,7 +117,7 @@ const begin = async ({ archives: names, rest, build, extras }, files, withExtras
   tell({ text: "Loading mlsysim." });
   // Python imports from the archives as they are. Files are not part of the memory, and derivations
   // read formulas from their source, so a restored Python needs them as well.
-  const paths = names.map((name) => HOME + name);
+  const paths = stems.map((stem) => HOME + stem);
   loaded.FS.mkdirTree(HOME);
   (await archives).forEach((content, i) => loaded.FS.writeFile(paths[i], content));
   if (!restored) {
@@ -125,7 +135,7 @@ const begin = async ({ archives: names, rest, build, extras }, files, withExtras
   ask = (about, details) => JSON.parse(bridge.ask(about, JSON.stringify(details)));
   let adding = null;
   loadRest = () => {
-    adding ??= unpacked(rest).then((content) => {
+    adding ??= bytes(arrived(rest).then((answer) => opened(answer, rest))).then((content) => {
       loaded.FS.writeFile(HOME + rest, content);
       bridge.also_import_from(HOME + rest);
     }).catch((error) => {

@@ -232,7 +232,7 @@ def test_nothing_but_the_site_is_asked_and_nothing_after_the_start(
     addresses: list[str] = []
     fresh.page.on("request", lambda request: addresses.append(request.url))
     held: list[Any] = []
-    fresh.page.route("**/pyodide.asm.wasm", lambda route: held.append(route))
+    fresh.page.route("**/pyodide.asm.wasm.bin", lambda route: held.append(route))
     reader = Reader(fresh, "parallelism_paradox")
     first, *others = reader.lab.questions
     reader.press(first, first.truth())
@@ -344,7 +344,7 @@ def test_a_build_without_python_says_so(fresh: Visitor) -> None:
     assert fresh.troubles == []
 
 
-@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm", "requirements.zip"])
+@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm.bin", "requirements.zip"])
 def test_a_file_that_does_not_arrive_is_named_and_tried_again(
     file: str, fresh: Visitor, runtime: None
 ) -> None:

@@ -15,10 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from mlsysim.core.errors import ConfigError
+from mlsysim_course.controls import Paste
 from mlsysim_course.exercises import EXERCISES
+from mlsysim_course.labs.catalog import explorer
 from tests.conftest import ROOT
 from tools.labs import runtime
 from tools.labs.browser import HIDDEN, answer
+from tools.labs.forms import write_answers
 from tools.preview import npm
 
 # Explorers import the first files of each; `planner` they do not.
@@ -62,9 +66,24 @@ def test_the_runtime_is_whole_and_the_same_each_time(
     tmp_path: Path, wheels: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With stand-ins for the files from npm: their hashes are checked where they are fetched."""
-    source = tmp_path / "pyodide.mjs"
-    source.write_text("export {}", encoding="utf-8")
-    monkeypatch.setattr(npm, "files", lambda *_: iter([source]))
+    loader, program, library, lock = (
+        tmp_path / name
+        for name in ("pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip", runtime.LOCK)
+    )
+    loader.write_text("export {}", encoding="utf-8")
+    program.write_text("export default 1", encoding="utf-8")
+    with zipfile.ZipFile(library, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("abc.py", "pass")
+    packages: dict[str, dict[str, list[str]]] = {
+        "numpy": {"depends": []},
+        "matplotlib": {"depends": ["numpy", "cycler"]},
+        "cycler": {"depends": []},
+        "scipy": {"depends": ["numpy"]},
+    }
+    lock.write_text(json.dumps({"info": 1, "packages": packages}), encoding="utf-8")
+    sources = {id(runtime.PYODIDE): [loader, program, library, lock]}
+    monkeypatch.setattr(npm, "files", lambda _, packages: iter(sources.get(id(packages), [])))
+    monkeypatch.setattr(runtime, "_extras", lambda *_: None)
     first, second = tmp_path / "one", tmp_path / "two"
     manifest = runtime.build(first, wheels, tmp_path)
     runtime.build(second, wheels, tmp_path)
@@ -74,6 +93,10 @@ def test_the_runtime_is_whole_and_the_same_each_time(
     outside = (runtime.MANIFEST, runtime.REST)
     files = [path for path in first.iterdir() if path.name not in outside]
     assert manifest["files"] == {path.name: path.stat().st_size for path in files}
+    assert gzip.decompress((first / f"{program.name}.bin").read_bytes()) == program.read_bytes()
+    assert packed(first / f"{library.name}.bin") == ["abc.py"]
+    left = json.loads((first / runtime.LOCK).read_text(encoding="utf-8"))
+    assert left == {"info": 1, "packages": {n: packages[n] for n in packages if n != "scipy"}}
     assert manifest["archives"] == [runtime.ARCHIVE, runtime.EXPLORERS]
     assert set(packed(first / runtime.REST)) == set(LATER)
     assert set(packed(first / runtime.EXPLORERS)) == {*PACKAGE, *COURSE} - set(LATER)
@@ -158,6 +181,31 @@ import mlsysim_course.labs.catalog
     assert early["needs"].startswith("mlsysim_course.labs")
     assert "readings" in late["value"]
     assert checked["value"]["right"] is False
+
+
+def test_the_build_answers_for_each_setting_that_is_one_control_away(tmp_path: Path) -> None:
+    write_answers(tmp_path)
+    for name in ("split", "parallelism_paradox/split", "import"):
+        path = tmp_path / f"answers-{name.replace('/', '-')}.json"
+        known = json.loads(path.read_text(encoding="utf-8"))
+        one = explorer(name)
+        away = [
+            (control.id, value)
+            for control in one.controls
+            if not isinstance(control, Paste)
+            for value in control.choices
+            if value != control.first
+        ]
+        assert len(known) == 1 + len(away)
+        assert known.pop("") == {"value": json.loads(json.dumps(one.view({})))}
+        for (key, answered), (control, value) in zip(known.items(), away, strict=True):
+            assert key == f"{control}={value}"
+            try:
+                view = one.view({control: value})
+            except ConfigError:
+                assert answered["refused"]
+            else:
+                assert answered == {"value": json.loads(json.dumps(view))}
 
 
 def test_the_runtime_is_not_kept_in_the_repository() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.labs.forms import write_forms
+from tools.labs.forms import write_answers, write_forms
 from tools.labs.runtime import build
 
 
@@ -15,6 +15,7 @@ def main() -> None:
     runtime = root / "docs/labs/runtime"
     manifest = build(runtime, wheels, root / "build/npm")
     write_forms(runtime)
+    write_answers(runtime)
     if manifest["missing"]:
         print(f"    The lab pages will not run in this build: {manifest['missing']}")
 

@@ -1,13 +1,17 @@
-"""Data for pages before Python is loaded: the forms of explorers, labs and exercises."""
+"""Data for pages before Python is loaded: forms, and the first answers of explorers."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from mlsysim_course import bridge
 from mlsysim_course.answers import AmountAsked, Asked, ChoiceAsked, CountAsked
+from mlsysim_course.controls import Paste
 from mlsysim_course.exercises import EXERCISES
-from mlsysim_course.explorers import declarations
+from mlsysim_course.explorers import EXPLORERS, declarations
+from mlsysim_course.explorers.declare import Explorer
 from mlsysim_course.labs.catalog import LABS, find
 from tools.labs.browser import write
 
@@ -28,6 +32,25 @@ def write_forms(folder: Path) -> None:
             for name, exercise in EXERCISES.items()
         },
     )
+
+
+def write_answers(folder: Path) -> None:
+    """Write the answers of each explorer that a page shows before its Python is there."""
+    for one in (*EXPLORERS.values(), *(one for lab in LABS for one in find(lab).explorers)):
+        write(folder / f"answers-{one.name.replace('/', '-')}.json", _answers(one))
+
+
+def _answers(explorer: Explorer) -> dict[str, Any]:
+    """Answer for the first setting and for each with one other value, by this value."""
+    states: dict[str, dict[str, Any]] = {"": {}}
+    for control in explorer.controls:
+        if not isinstance(control, Paste):
+            others = (value for value in control.choices if value != control.first)
+            states |= {f"{control.id}={value}": {control.id: value} for value in others}
+    return {
+        key: json.loads(bridge.ask("explore", json.dumps({"name": explorer.name, "state": state})))
+        for key, state in states.items()
+    }
 
 
 def _part(asked: Asked) -> dict[str, Any]:

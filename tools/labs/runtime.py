@@ -20,6 +20,7 @@ from typing import Any
 
 from tools.preview import npm
 
+LOCK = "pyodide-lock.json"
 PYODIDE = {
     ("pyodide", "314.0.7"): (
         "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A==",
@@ -27,7 +28,7 @@ PYODIDE = {
             "pyodide.mjs",
             "pyodide.asm.mjs",
             "pyodide.asm.wasm",
-            "pyodide-lock.json",
+            LOCK,
             "python_stdlib.zip",
         ),
     )
@@ -51,8 +52,9 @@ SECONDS = 20
 # Without NumPy, matplotlib, PyYAML and jsonschema, which no lab needs.
 REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
 ARCHIVE, MANIFEST = "requirements.zip", "manifest.json"
-# Gzip of zip archives that are not compressed themselves: a quarter smaller than zip archives.
+# Within gzip, the first two as zip archives that are not compressed: a quarter smaller than others.
 EXPLORERS, REST = "explorers.bin", "rest.bin"
+PACKED = ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 LEFT_OUT = {"__pycache__", "testsuite", "..", "INSTALLER", "RECORD", "REQUESTED"}
 DATE = (2024, 1, 1, 0, 0, 0)  # one for all files: the same input gives the same bytes
 UNREACHABLE = "Pyodide could not be fetched from npm when this site was built."
@@ -65,7 +67,7 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = {"missing": None}
     try:
         for source in npm.files(cache, PYODIDE):
-            shutil.copyfile(source, folder / source.name)
+            _copy(source, folder)
     except OSError:
         manifest["missing"] = UNREACHABLE
     else:
@@ -85,6 +87,30 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
     return manifest
 
 
+def _copy(source: Path, folder: Path) -> None:
+    """Put a file of Pyodide into the folder, as small as a page can read it."""
+    content = source.read_bytes()
+    if source.name.endswith(".zip"):
+        with zipfile.ZipFile(source) as archive:
+            content = _stored({name: archive.read(name) for name in archive.namelist()})
+    if source.name in PACKED:
+        (folder / f"{source.name}.bin").write_bytes(gzip.compress(content, mtime=0))
+    elif source.name == LOCK:
+        lock = json.loads(content)
+        lock["packages"] = {name: lock["packages"][name] for name in _needed(lock["packages"])}
+        (folder / LOCK).write_text(json.dumps(lock), encoding="utf-8")
+    else:
+        (folder / source.name).write_bytes(content)
+
+
+def _needed(packages: dict[str, Any]) -> list[str]:
+    """Return the names of `EXTRAS` and of what they import."""
+    names = list(EXTRAS)
+    for name in names:
+        names += [one for one in packages[name]["depends"] if one not in names]
+    return names
+
+
 def _charts(folder: Path, cache: Path) -> None:
     """Copy the chart library, each file with its license."""
     for package, (sha512, members) in CHARTS.items():
@@ -99,10 +125,8 @@ def _extras(folder: Path, cache: Path, version: str) -> dict[str, Any] | None:
     """Copy the wheels of `EXTRAS` and of what they import; `None` if they cannot be fetched."""
     files: dict[str, int] = {}
     try:
-        lock = json.loads((folder / "pyodide-lock.json").read_text(encoding="utf-8"))["packages"]
-        names = list(EXTRAS)
-        for name in names:
-            names += [one for one in lock[name]["depends"] if one not in names]
+        lock = json.loads((folder / LOCK).read_text(encoding="utf-8"))["packages"]
+        for name in _needed(lock):
             file, digest = lock[name]["file_name"], lock[name]["sha256"]
             wheel = cache / f"pyodide-{version}-wheels" / file
             if not wheel.is_file():
@@ -152,12 +176,19 @@ def _split(folder: Path, wheels: Sequence[Path]) -> None:
         return next((one for one in owners if f"{one}/__init__.py" in files), "") in packages
 
     for target in (EXPLORERS, REST):
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            for name, data in sorted(files.items()):
-                if is_first(name) == (target == EXPLORERS):
-                    archive.writestr(zipfile.ZipInfo(name, DATE), data)
-        (folder / target).write_bytes(gzip.compress(content.getvalue(), mtime=0))
+        chosen = {
+            name: one for name, one in files.items() if is_first(name) == (target == EXPLORERS)
+        }
+        (folder / target).write_bytes(gzip.compress(_stored(chosen), mtime=0))
+
+
+def _stored(files: dict[str, bytes]) -> bytes:
+    """Return a zip archive that is not compressed."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, DATE), data)
+    return content.getvalue()
 
 
 def _files() -> Iterator[tuple[str, Path]]:
