@@ -42,7 +42,6 @@ from mlsysim.solvers.serving.inputs import (
 )
 from mlsysim.solvers.serving.inputs import RULES as SERVING_RULES
 from mlsysim.solvers.serving.memory import (
-    device_blocks,
     device_prompt,
     loading_time,
     pass_budget,
@@ -127,9 +126,15 @@ class DisaggregatedResult(Result):
     """What limits throughput: ``"prefill"``, ``"decode"`` if that pool is full, or ``"clients"`` if
     more clients would raise it."""
     prefill_memory_required: Quantity = quantity("GB")
-    """Memory that each device of the prefill pool needs, with one prompt per rank."""
+    """Memory that each device of the prefill pool needs, with one prompt per rank, on the fullest
+    pipeline stage."""
+    prefill_fullest_stage: int = number(whole=True)
+    """This stage, counted from 0."""
     decode_memory_required: Quantity = quantity("GB")
-    """Memory that each device of the decode pool needs, with all sequences at full length."""
+    """Memory that each device of the decode pool needs, with all sequences at full length, on the
+    fullest pipeline stage."""
+    decode_fullest_stage: int = number(whole=True)
+    """This stage, counted from 0."""
     prefill_memory_capacity: Quantity = quantity("GB")
     """Memory that each device of the prefill pool has."""
     decode_memory_capacity: Quantity = quantity("GB")
@@ -298,9 +303,8 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     decodes = maximum(i.output_len - 1, 0)
     context = f.mean_context(i.seq_len, i.output_len)
     before = prefills.alone + prefills.loading + transfer + c.request_overhead
-    memory = server_memory(i, 1, i.seq_len + i.output_len)
-    sequence_memory = device_blocks(i, 1, i.seq_len + i.output_len) / c.kv_share
-    fitting = f.largest_batch(memory.capacity, memory.held, sequence_memory)
+    memory = server_memory(i)
+    fitting = memory.fits(memory.reserved(1, i.seq_len + i.output_len))
     places = maximum(1, minimum(fitting, i.copies * most_sequences(i)))
     sequences = minimum(i.batch_size / i.decode_workers, places)
     for _ in range(_ROUNDS):
@@ -323,8 +327,9 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
     prefill_devices = i.prefill_workers * pool.replica_devices
     decode_devices = i.decode_workers * i.replica_devices
     per_device = (i.seq_len + i.output_len) * mean_rate / (prefill_devices + decode_devices)
-    prefill_memory = server_memory(pool, pool.attention_dp, i.seq_len)
-    decode_memory = server_memory(i, maximum(1, sequences), i.seq_len + i.output_len)
+    prefill_memory = server_memory(pool)
+    prefill_needed, prefill_stage = prefill_memory.fullest(pool.attention_dp, i.seq_len)
+    decode_needed, stage = memory.fullest(maximum(1, sequences), i.seq_len + i.output_len)
     busy = rate / prefills.capacity
     return {
         "ttft": ttft,
@@ -356,11 +361,13 @@ def serve_disaggregated(i: DisaggregatedInputs) -> dict[str, Any]:
             "prefill",
             where(sequences > (1 - _SMALL) * places, "decode", "clients"),
         ),
-        "prefill_memory_required": prefill_memory.needed,
-        "decode_memory_required": decode_memory.needed,
-        "feasible": (prefill_memory.needed <= prefill_memory.capacity) & (fitting >= 1),
+        "prefill_memory_required": prefill_needed,
+        "prefill_fullest_stage": prefill_stage,
+        "decode_memory_required": decode_needed,
+        "decode_fullest_stage": stage,
+        "feasible": (prefill_needed <= prefill_memory.capacity) & (fitting >= 1),
         "prefill_memory_capacity": prefill_memory.capacity,
-        "decode_memory_capacity": decode_memory.capacity,
+        "decode_memory_capacity": memory.capacity,
     }
 
 
@@ -377,7 +384,7 @@ def serve_disaggregated_sessions(i: DisaggregatedInputs) -> dict[str, Any]:
         )
 
     pool = i.prefill_pool()
-    taken = device_blocks(pool, pool.attention_dp, i.seq_len) / pool.calibration.kv_share
+    taken = server_memory(pool).reserved(pool.attention_dp, i.seq_len)
     reusable = reusable_share(i)
     none = Prefixes(zero_like(reusable), zero_like(reusable), 0)
     whole = Prefixes(reusable, zero_like(reusable), 1)
@@ -534,17 +541,18 @@ class DisaggregatedSolver(Solver[DisaggregatedInputs, DisaggregatedResult]):
         """Add the names and the reasons."""
         return {
             "calibration": lambda: inputs.calibration.name,
-            "reasons": lambda: _reasons(values),
+            "reasons": lambda: _reasons(values, inputs),
         }
 
 
-def _reasons(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _reasons(values: Mapping[str, Any], inputs: DisaggregatedInputs) -> tuple[str, ...]:
     reasons = []
-    for pool in ("prefill", "decode"):
+    for pool, stages in (("prefill", inputs.prefill_pp_size), ("decode", inputs.pp_size)):
         need, have = values[f"{pool}_memory_required"], values[f"{pool}_memory_capacity"]
         if need > have:
+            stage = f"stage {values[f'{pool}_fullest_stage']} of " if stages > 1 else ""
             reasons.append(
-                f"memory: a device of the {pool} pool needs {memory_account(need, have)}; store "
-                "weights in a narrower format, or use more devices per worker"
+                f"memory: a device of {stage}the {pool} pool needs {memory_account(need, have)}; "
+                "store weights in a narrower format, or use more devices per worker"
             )
     return tuple(reasons)

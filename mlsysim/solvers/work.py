@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from mlsysim.core.types import (
     TransformerModel,
 )
 from mlsysim.core.types.attention import AttentionKind, CacheBytes
+from mlsysim.core.types.layers import LayerGroup
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,15 @@ def mean_over_attention(model: TransformerModel, each: Callable[[AttentionKind],
     return sum_of([layers * part for layers, part in parts]) / model.layers
 
 
-def sum_over(model: TransformerModel, parts: list[Value]) -> Value:
+def sum_over(groups: Sequence[LayerGroup], parts: Sequence[Value]) -> Value:
     """Return the sum over all layers, given the value for a layer of each group, if it has one."""
-    pairs = zip(model.groups, parts, strict=True)
+    pairs = zip(groups, parts, strict=True)
     return sum_of([group.count * part for group, part in pairs if part is not None])
 
 
 def mean_over(model: TransformerModel, parts: list[Value]) -> Value:
     """Return the mean over all layers, given the value for a layer of each group, if it has one."""
-    return parts[0] if len(parts) == 1 else sum_over(model, parts) / model.layers
+    return parts[0] if len(parts) == 1 else sum_over(model.groups, parts) / model.layers
 
 
 def by_blocks(model: TransformerModel, layer: Value) -> Value:
@@ -286,3 +287,13 @@ def layers_within(runs: list[LayerRun], start: int, size: int, groups: int) -> l
     for run in runs:
         counts[run.kind] += max(0, min(run.end, start + size) - max(run.start, start))
     return counts
+
+
+def longer_between(stages: list[tuple[int, ...]]) -> list[int]:
+    """Return the stages between the ends with more of some layers than every stage before them."""
+    chosen: list[int] = []
+    for index, stage in enumerate(stages[1:-1], 1):
+        before = (stages[other] for other in (0, *chosen))
+        if not any(all(a >= b for a, b in zip(other, stage, strict=True)) for other in before):
+            chosen.append(index)
+    return chosen

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from mlsysim import (
     ConfigError,
@@ -16,9 +20,13 @@ from mlsysim import (
     ServingCalibrations,
     ServingSolver,
     Systems,
+    sweep,
 )
 from mlsysim.core.formulas import copies_by_rank, shared_pass_time
+from mlsysim.core.types import Attention, FeedForward, Layers
 from mlsysim.core.units import Q_
+from mlsysim.solvers.serving import memory
+from tests.networks import fleet_of, network
 
 MIXTURE, DENSE = Models.DeepSeek_V3, Models.Llama3_8B
 LOAD = {
@@ -33,6 +41,7 @@ LOAD = {
 TWO_NODES = Fleet(
     name="two", node=Systems.Nodes.HGX_H200, count=2, fabric=Systems.Fabrics.InfiniBand_NDR
 )
+MANY_NODES = fleet_of(8)
 TIMES = ("ttft", "itl", "latency", "prefill_latency", "decode_latency")
 
 
@@ -324,10 +333,132 @@ def test_memory_is_that_of_the_fullest_stage():
     held = eight.total_memory_required.to("byte").magnitude
     assert held == pytest.approx(8 * layer / 2, rel=0.003)
     assert held > whole.total_memory_required.to("byte").magnitude
+    assert eight.fullest_stage == 2
+    # Four stages have 15, 15, 16 and 15 layers, with 512 + 64 bytes of cache per token.
+    plan |= {"tp_size": 4, "batch_size": 100, "seq_len": 30_000, "block_size": 1}
+    four = solve(**plan, pp_size=4, kv_precision="fp8")
+    cache = 100 * 30_002 * 16 * 576 / NO_WORKSPACE.kv_share
+    held = four.total_memory_required.to("byte").magnitude
+    assert held == pytest.approx(16 * layer / 4 + cache, rel=0.003)
+    assert four.fullest_stage == 2
     # A cache of 80 layers on six stages: fourteen on the longest, not 13.3.
     dense = {"model": Models.Llama3_70B, "tp_size": 2, "hardware": TWO_NODES}
     five, six = (solve(**dense, pp_size=pp, batch_size=8).max_seq_len for pp in (5, 6))
     assert six < five * 16 / 13.3
+
+
+# The first stage of two has most of the weights, and the second one all of the cache.
+UNEVEN = network(
+    "uneven",
+    1024,
+    32_000,
+    Layers(count=2, feed_forward=FeedForward(width=262_144, gated=False)),
+    Layers(count=2, attention=Attention(heads=8, kv_heads=8, head_dim=128)),
+    seq_len=2**20,
+)
+SPLIT = {"model": UNEVEN, "hardware": TWO_NODES, "tp_size": 1, "pp_size": 2, "precision": "bf16"}
+SPLIT |= {"seq_len": 1000, "output_len": 0, "block_size": 1, "calibration": NO_WORKSPACE}
+
+
+@pytest.mark.parametrize(("sequences", "stage"), [(1, 0), (500, 1)])
+def test_weights_and_cache_are_those_of_one_stage(sequences, stage):
+    table = 2 * 32_000 * 1024
+    first = table + 2 * 2 * 2 * 1024 * 262_144
+    attention = table + 2 * 2 * 4 * 1024 * 1024
+    each = 2 * 2 * 2 * 8 * 128 * 1000 / NO_WORKSPACE.kv_share
+    r = solve(**SPLIT, batch_size=sequences)
+    assert r.total_memory_required.to("byte").magnitude == pytest.approx(
+        (first, attention + sequences * each)[stage], rel=1e-3
+    )
+    assert r.fullest_stage == stage
+    # Only the second stage limits the sequences, and their length.
+    room = r.memory_capacity.to("byte").magnitude - attention
+    assert r.max_batch_size == pytest.approx(room / each, rel=2e-3)
+    assert r.max_seq_len == pytest.approx(1000 * room / each / sequences, rel=2e-3)
+
+
+def test_reasons_name_the_stage():
+    r = solve(tp_size=2, pp_size=2)
+    assert not r.feasible
+    assert f"stage {r.fullest_stage} " in r.reasons[0]
+    r = pools(model=MIXTURE, prefill_tp_size=2, prefill_pp_size=4, tp_size=2, pp_size=4)
+    assert len(r.reasons) == 2
+    assert (r.prefill_fullest_stage, r.decode_fullest_stage) == (2, 2)
+    assert all("stage 2 " in reason for reason in r.reasons)
+    r = pools(model=MIXTURE, prefill_tp_size=4, prefill_pp_size=2, tp_size=8)
+    assert (r.prefill_fullest_stage, r.decode_fullest_stage) == (1, 0)
+
+
+STACKS = (
+    Models.Llama3_70B,
+    Models.DeepSeek_V3,
+    Models.GPT_OSS_120B,
+    Models.Nemotron.Nemotron_3_Super,
+    Models.Nemotron.Nemotron_H_56B,
+    UNEVEN,
+)
+STAGED = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(STACKS),
+        "pp_size": st.sampled_from([2, 3, 4, 6, 8, 16]),
+        "attention_dp": st.sampled_from([1, 2]),
+        "batch_size": st.sampled_from([1, 40, 3000]),
+        "seq_len": st.sampled_from([100, 8000]),
+        "lora_rank": st.sampled_from([None, 16]),
+    }
+)
+
+
+def every_stage(plan):
+    """Memory on a device of each stage, in order: weights and the like, and caches."""
+    known = inspect.signature(ServingSolver.solve).parameters
+    i = ServingSolver.admit({name: item.default for name, item in known.items()} | plan).plain()
+    memory._stage_layers.cache_clear()
+    try:
+        with patch.object(memory, "longer_between", lambda stages: list(range(1, len(stages) - 1))):
+            found = memory.server_memory(i)
+            return found.held, found.reserved(i.batch_size, i.seq_len + i.output_len)
+    finally:
+        memory._stage_layers.cache_clear()
+
+
+@settings(max_examples=60)
+@given(STAGED)
+def test_memory_is_the_most_of_any_stage(plan):
+    plan = LOAD | plan | {"hardware": MANY_NODES, "tp_size": 1, "output_len": 10}
+    if plan["lora_rank"]:
+        plan |= {"adapters": 20}
+    assume(plan["pp_size"] <= plan["model"].layers)
+    r = ServingSolver.solve(**plan)
+    held, caches = every_stage(plan)
+    assert len(held) == plan["pp_size"]
+    needs = [sum(both) for both in zip(held, caches, strict=True)]
+    needed = r.total_memory_required.to("byte").magnitude
+    assert needed == pytest.approx(max(needs), rel=1e-12)
+    assert needs[r.fullest_stage] == pytest.approx(max(needs), rel=1e-12)
+    assert sum(needs) / len(needs) <= needed <= max(held) + max(caches)
+    # What fits on the stage with the least room for it fits.
+    plan |= {"max_sequences": None}
+    if r.max_batch_size:
+        assert ServingSolver.solve(**plan | {"batch_size": r.max_batch_size}).feasible
+    assert not ServingSolver.solve(**plan | {"batch_size": r.max_batch_size + 1}).feasible
+    longest = r.max_seq_len
+    assert r.feasible == (longest is None or longest >= plan["seq_len"] + 10)
+
+
+@pytest.mark.parametrize("model", STACKS)
+def test_stages_of_a_sweep_are_those_of_solve(model):
+    plan = LOAD | {"model": model, "hardware": MANY_NODES, "tp_size": 1, "lora_rank": 8}
+    plan |= {"pp_size": [1, 2, 3, 4], "batch_size": [1, 2000]}
+    fields = ("total_memory_required", "fullest_stage", "max_batch_size", "max_seq_len", "feasible")
+    for row in sweep(ServingSolver, **plan, adapters=8):
+        r = ServingSolver.solve(
+            **plan | {"pp_size": row["pp_size"], "batch_size": row["batch_size"]}, adapters=8
+        )
+        assert [row[name] for name in fields] == [r[name] for name in fields]
+    # The last row has four stages. Recorded arithmetic has units.
+    derived = r.explain().roots["total_memory_required"].value.to("GB").magnitude
+    assert derived == pytest.approx(r.total_memory_required.magnitude, rel=1e-12)
 
 
 @pytest.mark.parametrize("model", [Models.DeepSeek_V3, Models.Nemotron.Nemotron_3_Super])

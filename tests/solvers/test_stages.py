@@ -243,7 +243,7 @@ def every_stage(plan):
     stages._stage_layers.cache_clear()
     try:
         with (
-            patch.object(stages, "_one_end", lambda layers: list(range(1, len(layers) - 1))),
+            patch.object(stages, "longer_between", lambda layers: list(range(1, len(layers) - 1))),
             patch.object(stages, "_both_ends", lambda layers: list(range(1, len(layers) // 2))),
             patch.object(memory, name, noted),
         ):

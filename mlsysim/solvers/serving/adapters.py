@@ -7,11 +7,13 @@ over the devices of a layer in the same way as the matrices.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, floor, is_zero, maximum, when, where, zero_like
 from mlsysim.core.types.attention import Matrix
+from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.layer import Device
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import layer_adapters, mean_over, sum_of, sum_over
@@ -26,18 +28,18 @@ class AdapterWork:
     """Time for the memory traffic alone."""
 
 
-def adapter_bytes(i: ServingInputs) -> Value:
-    """Return the bytes of one adapter of the whole model."""
+def adapter_bytes(i: ServingInputs, groups: Sequence[LayerGroup]) -> Value:
+    """Return the bytes of one adapter in some of the model's layers."""
     adapters = layer_adapters(i.model, i.adapter_rank)
-    parameters = sum_over(i.model, [each.common + each.experts for each in adapters])
+    parameters = sum_over(groups, [each.common + each.experts for each in adapters])
     return i.precision.training_bytes * parameters
 
 
-def resident_bytes(i: ServingInputs) -> Value:
-    """Return the bytes of the adapters in the memory of all devices of a stage's layers."""
+def resident_bytes(i: ServingInputs, groups: Sequence[LayerGroup]) -> Value:
+    """Return the bytes of the resident adapters in some layers, on all devices that share them."""
     if is_zero(i.adapter_rank):
         return zero_like(i.device.memory.capacity)
-    return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i)
+    return first_known(i.resident_adapters, i.adapters) * adapter_bytes(i, groups)
 
 
 def adapter_parameters(i: ServingInputs) -> Value:

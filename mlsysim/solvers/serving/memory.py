@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from typing import NamedTuple
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import (
@@ -15,11 +16,13 @@ from mlsysim.core.numeric import (
     is_known,
     is_zero,
     maximum,
+    minimum,
     tabulated,
     where,
     zero_like,
 )
 from mlsysim.core.types.attention import AttentionKind, Cache, CacheBytes
+from mlsysim.core.types.layers import LayerGroup, attention_layers
 from mlsysim.solvers.serving.adapters import adapter_bytes, resident_bytes
 from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.work import (
@@ -28,38 +31,59 @@ from mlsysim.solvers.work import (
     expert_parameters,
     layer_runs,
     layers_within,
+    longer_between,
     stated_bytes,
     stored_weights,
     sum_of,
+    sum_over,
 )
 
 
-def _fullest(i: ServingInputs, size: Callable[[list[Value], Value], Value]) -> Value:
-    """Return the largest size of a stage.
+class Stage(NamedTuple):
+    """A pipeline stage of a server."""
 
-    `size` takes the layers of each group on a stage, and 1 if the stage is the first or the last.
+    index: Value
+    """Its position, counted from 0."""
+    groups: tuple[LayerGroup, ...]
+    """The model's groups of layers, each with the number of layers on this stage."""
+    attentions: tuple[tuple[Value, AttentionKind], ...]
+    """Each attention, and how many of its layers have it."""
+    tables: Value
+    """Its share of the embedding and output tables."""
+
+
+def _stages(i: ServingInputs) -> list[Stage]:
+    """Return the stages that may need the most memory, in order.
+
+    The first stage has the embedding, and the last the output table. If rows of a sweep have
+    different numbers of stages between them, the missing ones have no layers.
     """
     groups = i.model.groups
+    if is_zero(i.pp_size - 1):
+        return [Stage(zero_like(i.pp_size), groups, i.model.attentions, 1)]
     positions = tuple(group.at for group in groups)
 
     def stage_layers(pp: float, *sizes: float) -> tuple[float, ...]:
         return _stage_layers(positions, pp, sizes)
 
-    sizes = [part for group in groups for part in (group.first, group.count)]
-    every = tabulated(stage_layers, i.pp_size, *sizes)
-    n = len(groups)
-    stages = [every[start : start + n] for start in range(0, len(every), n)]
-    largest = maximum(size(stages[0], 1), size(stages[1], 1))
-    for layers in stages[2:]:
-        largest = maximum(largest, size(layers, 0))
-    return largest
+    def stage(start: int, tables: Value) -> Stage:
+        index, *counts = every[start : start + width]
+        pairs = zip(groups, counts, strict=True)
+        held = tuple(replace(group, count=count) for group, count in pairs)
+        return Stage(index, held, attention_layers(held, sum_of(counts)), tables)
+
+    sizes = [size for group in groups for size in (group.first, group.count)]
+    every, width = tabulated(stage_layers, i.pp_size, *sizes), len(groups) + 1
+    end = where(i.pp_size > 1, 1 / i.model.embedding_tables, 1)
+    between = [stage(start, 0) for start in range(2 * width, len(every), width)]
+    return [stage(0, end), *between, stage(width, end)]
 
 
 @lru_cache(maxsize=1024)
 def _stage_layers(
     positions: tuple[tuple[int, ...] | None, ...], pp: float, sizes: tuple[float, ...]
 ) -> tuple[float, ...]:
-    """Return the layers of each group on the first stage, on the last, and on unlike ones between.
+    """Return the position of a stage and its layers of each group: the first, the last, and others.
 
     If layers do not divide, the stages before the last have one more each (vLLM,
     distributed/utils.py, get_pp_indices).
@@ -71,54 +95,51 @@ def _stage_layers(
     counts, start = [], 0
     for stage in range(int(pp)):
         end = start + each + (pp - 1 - more <= stage < pp - 1)
-        layers = layers_within(runs, start, end - start, len(positions))
-        counts.append(tuple(map(float, layers)))
+        counts.append(tuple(layers_within(runs, start, end - start, len(positions))))
         start = end
-    between = dict.fromkeys(counts[1:-1])
-    return tuple(count for stage in (counts[0], counts[-1], *between) for count in stage)
+    chosen = (0, len(counts) - 1, *longer_between(counts))
+    return tuple(float(number) for index in chosen for number in (index, *counts[index]))
 
 
-def _most_layers(i: ServingInputs) -> Value:
-    """Return the share of the model's layers that the longest stage has."""
-    if is_zero(i.pp_size - 1):
-        return 1 / i.pp_size
-    longest = _fullest(i, lambda layers, end: sum_of(layers))
-    return where(i.pp_size > 1, longest / i.model.layers, 1)
+def _held(i: ServingInputs, stages: list[Stage]) -> list[Value]:
+    """Return the memory of weights, activations and adapters on a device of each stage.
 
-
-def _stage_weights(i: ServingInputs, weights: Value) -> Value:
-    """Return the weights on a device of the fullest stage, of all weights of the model.
-
-    Ranks share the experts and replicate the rest. The first stage has the embedding, and the last
-    the output table.
+    Ranks share the experts and replicate the rest.
     """
     model, stored = i.model, i.weight_precision
-    per_expert = expert_bytes(model, stored) * (1 + i.redundant_experts / model.experts)
-    experts = [group.routed_parameters(model.hidden_dim) for group in model.groups]
-    all_experts = sum_of([group.count * n for group, n in zip(model.groups, experts, strict=True)])
-    common = weights - expert_bytes(model, stored) * all_experts
-    tables = f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables)
+    per_expert = expert_bytes(model, stored)
+    common = stored_weights(model, stored) - expert_parameters(model) * per_expert
+    copies = 1 + i.redundant_experts / model.experts
     wide = stored.training_bytes
+    tables = f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables)
     tables = tables * (
         wide if model.formats is None else stated_bytes(model.formats.embeddings, wide)
     )
-    parts = [group.unrouted_parameters(model.hidden_dim) for group in model.groups]
-    every = sum_of([group.count * part for group, part in zip(model.groups, parts, strict=True)])
+    unrouted = [group.unrouted_parameters(model.hidden_dim) for group in model.groups]
+    experts = [group.routed_parameters(model.hidden_dim) for group in model.groups]
+    every, workspace = sum_over(model.groups, unrouted), _workspace(i)
 
-    def size(layers: list[Value], end: Value) -> Value:
-        held = sum_of([count * part for count, part in zip(layers, parts, strict=True)]) / every
-        table = where(i.pp_size > 1, end * tables / model.embedding_tables, tables)
-        dense = ((common - tables) * held + table) / i.tp_size
-        routed = sum_of([count * part for count, part in zip(layers, experts, strict=True)])
-        return dense + per_expert * routed / i.stage_devices
+    def held(stage: Stage) -> Value:
+        dense = common
+        if not is_zero(i.pp_size - 1):
+            share = sum_over(stage.groups, unrouted) / every
+            dense = share * common + (stage.tables - share) * tables
+        routed = sum_over(stage.groups, experts) * per_expert * copies
+        weights = dense / i.tp_size + routed / i.stage_devices
+        return weights + workspace + resident_bytes(i, stage.groups) / i.tp_size
 
-    return _fullest(i, size)
+    return [held(stage) for stage in stages]
 
 
-def cache_parts(i: ServingInputs, sequences: Value, context: Value) -> list[Cache]:
-    """Return the cache of sequences of a given length, by kind of attention."""
+def cache_parts(
+    i: ServingInputs,
+    attentions: Sequence[tuple[Value, AttentionKind]],
+    sequences: Value,
+    context: Value,
+) -> list[Cache]:
+    """Return the cache of sequences of a given length in some layers, by kind of attention."""
     each = _element_bytes(i)
-    caches = [a.cache(layers, sequences, context, each) for layers, a in i.model.attentions]
+    caches = [a.cache(layers, sequences, context, each) for layers, a in attentions]
     return [part for parts in caches for part in parts]
 
 
@@ -128,30 +149,20 @@ def _element_bytes(i: ServingInputs) -> CacheBytes:
 
 def cache_size(i: ServingInputs, sequences: Value, context: Value) -> Value:
     """Return the size of the cache on all devices together."""
-    return sum_of([part.size for part in cache_parts(i, sequences, context)])
+    return sum_of([part.size for part in cache_parts(i, i.model.attentions, sequences, context)])
 
 
 def device_cache(i: ServingInputs, sequences: Value, context: Value) -> Value:
     """Return the part of the cache on one device of the stage whose layers cache most."""
-    parts = cache_parts(i, sequences, context)
-    whole = sum_of([_device_share(i, part, part.size) for part in parts]) / i.attention_dp
-    if is_zero(i.pp_size - 1):
-        return whole
-    one_layer = {
-        id(a): sum_of(
-            [_device_share(i, p, p.size) for p in a.cache(1, sequences, context, _element_bytes(i))]
-        )
-        for _, a in i.model.attentions
-    }
+    return reduce(maximum, [_stage_cache(i, stage, sequences, context) for stage in _stages(i)])
 
-    def size(layers: list[Value], end: Value) -> Value:
-        pairs = zip(layers, i.model.groups, strict=True)
-        return sum_of(
-            [zero_like(end)]
-            + [count * one_layer[id(a)] for count, group in pairs for a in group.attentions]
-        )
 
-    return where(i.pp_size > 1, _fullest(i, size) / i.attention_dp, whole)
+def _stage_cache(i: ServingInputs, stage: Stage, sequences: Value, context: Value) -> Value:
+    """Return the part of the cache on one device of a stage."""
+    parts = cache_parts(i, stage.attentions, sequences, context)
+    size = sum_of([_device_share(i, part, part.size) for part in parts]) / i.attention_dp
+    # An element for a stage without attention: its memory is divided by that of a sequence.
+    return size if is_zero(i.pp_size - 1) else maximum(i.kv_precision.bytes_per_element, size)
 
 
 def _device_share(i: ServingInputs, part: Cache, size: Value) -> Value:
@@ -164,13 +175,8 @@ def _device_share(i: ServingInputs, part: Cache, size: Value) -> Value:
 
 def device_prompt(i: ServingInputs) -> Value:
     """Return the keys and values of a prompt that one device holds."""
-    parts = cache_parts(i, 1, i.seq_len)
+    parts = cache_parts(i, i.model.attentions, 1, i.seq_len)
     return sum_of([_device_share(i, part, part.size) for part in parts]) / i.pp_size
-
-
-def device_blocks(i: ServingInputs, sequences: Value, context: Value) -> Value:
-    """Return the memory that one device reserves for them, in whole blocks."""
-    return device_cache(i, sequences, context + f.block_padding(i.block_size))
 
 
 def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Value) -> Value:
@@ -179,30 +185,16 @@ def cache_read(i: ServingInputs, a: AttentionKind, sequences: Value, context: Va
     return sum_of([_device_share(i, part, part.read) for part in parts])
 
 
-def longest(i: ServingInputs, capacity: Value, held: Value, share: Value) -> Value:
-    """Return the tokens that each sequence may hold if caches may use a share of the memory.
+def _longest_context(i: ServingInputs, stage: Stage, room: Value) -> Value:
+    """Return the tokens that each sequence may hold, given the memory for all caches of a stage.
 
-    NaN if no cache grows with the context.
-    """
-    padding = f.block_padding(i.block_size)
-    if all(a.caches_whole for _, a in i.model.attentions):
-        tokens = f.longest_context(capacity, held, device_cache(i, 1, 1) / share, i.batch_size)
-        return maximum(0, floor(tokens - padding))
-    room = share * (capacity - held) * i.attention_dp / _most_layers(i)
-    tokens = _longest_context(i, room)
-    return where(is_known(tokens), maximum(0, floor(tokens - padding)), tokens)
-
-
-def _longest_context(i: ServingInputs, room: Value) -> Value:
-    """Return the tokens that each sequence may hold, given the memory for all caches.
-
-    NaN if no cache grows any further. Caches with a limited reach are full once the context is that
-    long. For each such limit, we compute the context that fits if the caches up to that limit are
-    full. The longest of these contexts is correct, because each of the others counts some full
+    Infinite if no cache grows any further. Caches with a limited reach are full once the context is
+    that long. For each such limit, we compute the context that fits if the caches up to that limit
+    are full. The longest of these contexts is correct, because each of the others counts some full
     caches as growing.
     """
-    fixed, growing, limited = [zero_like(room)], [], []
-    for part in cache_parts(i, i.batch_size, 1):
+    fixed, growing, limited = [zero_like(room)], [zero_like(room)], []
+    for part in cache_parts(i, stage.attentions, i.batch_size, 1):
         each = _device_share(i, part, part.size)
         if part.limit is None:
             growing.append(each)
@@ -211,17 +203,16 @@ def _longest_context(i: ServingInputs, room: Value) -> Value:
         else:
             limited.append((part.limit, each))
     room = room - sum_of(fixed)
-    if not growing and not limited:
-        return where(room >= 0, math.nan * i.batch_size, zero_like(i.batch_size))
-    whole = sum_of([*growing, *(each for _, each in limited)])
-    longest = maximum(0, room / whole)
-    for limit, _ in limited:
-        full = sum_of([where(other <= limit, other * each, 0) for other, each in limited])
+    longest: Value = 0
+    for limit in (0, *(limit for limit, _ in limited)):
+        full = sum_of(
+            [fixed[0], *(where(other <= limit, other * each, 0) for other, each in limited)]
+        )
         rest = sum_of([*growing, *(where(other <= limit, 0, each) for other, each in limited)])
         grows = rest > 0
         fits = (room - full) / where(grows, rest, 1)
         longest = maximum(longest, where(grows, fits, where(room >= full, math.inf, 0)))
-    return where(longest == math.inf, math.nan * i.batch_size, longest)
+    return longest
 
 
 def loading_time(i: ServingInputs) -> Value:
@@ -234,7 +225,7 @@ def loading_time(i: ServingInputs) -> Value:
     if not is_zero(i.adapter_rank):
         # An adapter that is resident needs no time.
         missing = 1 - first_known(i.resident_adapters, i.adapters) / i.adapters
-        size = adapter_bytes(i) / (i.tp_size * i.pp_size)
+        size = adapter_bytes(i, i.model.groups) / (i.tp_size * i.pp_size)
         time = missing * f.point_to_point_time(size, i.host_bandwidth, i.host_latency)
         adapter = where(missing > 0, time, nothing)
     return prefix + adapter
@@ -242,45 +233,81 @@ def loading_time(i: ServingInputs) -> Value:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of one device of a server."""
+    """Memory of a server: that of a device of each pipeline stage that may limit it."""
 
+    inputs: ServingInputs
     capacity: Value
-    held: Value
-    """Memory of weights, and of the activations of the largest pass."""
-    needed: Value
-    """All memory that the device needs."""
-    weights: Value
-    """Weights of the whole model."""
+    share: Value
+    """The part of the memory left free by `held` that an engine uses for keys and values."""
+    stages: list[Stage]
+    held: list[Value]
+    """Memory of weights, adapters, and the activations of the largest pass, on each stage."""
 
-    @property
-    def room(self) -> Value:
-        """Memory for keys and values."""
-        return self.capacity - self.held
+    def reserved(self, sequences: Value, context: Value) -> list[Value]:
+        """Return the memory that each stage reserves for sequences, in whole blocks."""
+        i = self.inputs
+        context = context + f.block_padding(i.block_size)
+        return [_stage_cache(i, stage, sequences, context) / self.share for stage in self.stages]
+
+    def fullest(self, sequences: Value, context: Value) -> tuple[Value, Value]:
+        """Return the memory that a device of the fullest stage needs, and the stage's position."""
+        reserved = self.reserved(sequences, context)
+        needs = [held + size for held, size in zip(self.held, reserved, strict=True)]
+        most, position = needs[0], self.stages[0].index
+        for need, stage in zip(needs[1:], self.stages[1:], strict=True):
+            position = where(need > most, stage.index, position)
+            most = maximum(most, need)
+        return most, position
+
+    def fits(self, reserved: list[Value]) -> Value:
+        """Return how many sequences fit on every stage, given the memory of one."""
+        pairs = zip(self.held, reserved, strict=True)
+        return reduce(minimum, [f.largest_batch(self.capacity, held, one) for held, one in pairs])
+
+    def full_share(self, sequences: Value, prompts: list[Value], wholes: list[Value]) -> Value:
+        """Return the share of time that the cache is full, by the stage that is full most often."""
+        shares = [
+            f.cache_full_probability(sequences, self.capacity - held, prompt, whole)
+            for held, prompt, whole in zip(self.held, prompts, wholes, strict=True)
+        ]
+        return reduce(maximum, shares)
+
+    def longest(self) -> Value:
+        """Return the tokens that each sequence of the batch may hold on every stage.
+
+        NaN if no cache grows with the context.
+        """
+        i, padding = self.inputs, f.block_padding(self.inputs.block_size)
+        pairs = list(zip(self.stages, self.held, strict=True))
+        if all(a.caches_whole for _, a in i.model.attentions):
+            lengths = [
+                f.longest_context(
+                    self.capacity, held, _stage_cache(i, stage, 1, 1) / self.share, i.batch_size
+                )
+                for stage, held in pairs
+            ]
+            return maximum(0, floor(reduce(minimum, lengths) - padding))
+        lengths = [
+            _longest_context(i, stage, self.share * (self.capacity - held) * i.attention_dp)
+            for stage, held in pairs
+        ]
+        tokens = reduce(minimum, lengths)
+        tokens = where(tokens == math.inf, math.nan * i.batch_size, tokens)
+        return where(is_known(tokens), maximum(0, floor(tokens - padding)), tokens)
 
 
-def server_memory(i: ServingInputs, sequences: Value, context: Value) -> Memory:
-    """Return the memory that a device needs for a number of sequences, and its capacity."""
-    chip = i.device.memory
-    weights = stored_weights(i.model, i.weight_precision)
-    held = _device_weights(i, weights) + _workspace(i)
-    held = held + _most_layers(i) * resident_bytes(i) / i.tp_size
-    return Memory(
-        capacity=first_known(chip.reported, chip.capacity),
-        held=held,
-        needed=held + device_blocks(i, sequences, context) / i.calibration.kv_share,
-        weights=weights,
-    )
+def server_memory(i: ServingInputs) -> Memory:
+    """Return the memory of a server that is timed operator by operator."""
+    chip, stages = i.device.memory, _stages(i)
+    capacity = first_known(chip.reported, chip.capacity)
+    return Memory(i, capacity, i.calibration.kv_share, stages, _held(i, stages))
 
 
-def _device_weights(i: ServingInputs, weights: Value) -> Value:
-    """Return the weights on a device: ranks share the experts and replicate the rest."""
-    experts = expert_parameters(i.model) * expert_bytes(i.model, i.weight_precision)
-    copied = experts * (1 + i.redundant_experts / i.model.experts)
-    common = weights - experts
-    whole = common / i.tp_size + copied / i.stage_devices
-    return (
-        whole if is_zero(i.pp_size - 1) else where(i.pp_size > 1, _stage_weights(i, weights), whole)
-    )
+def textbook_memory(i: ServingInputs) -> Memory:
+    """Return the memory of a server with only weights and caches, which may fill all of it."""
+    stages = _stages(i)
+    weights = stored_weights(i.model, i.weight_precision) / i.tp_size
+    return Memory(i, i.device.memory.capacity, 1, stages, [weights] * len(stages))
 
 
 def _workspace(i: ServingInputs) -> Value:

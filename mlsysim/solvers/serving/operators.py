@@ -11,7 +11,6 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import (
     Value,
     first_known,
-    floor,
     is_known,
     is_zero,
     maximum,
@@ -27,9 +26,7 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.memory import (
     Memory,
     cache_size,
-    device_blocks,
     loading_time,
-    longest,
     pass_budget,
     server_memory,
 )
@@ -43,6 +40,7 @@ from mlsysim.solvers.serving.passes import (
     prefill_pass,
 )
 from mlsysim.solvers.serving.power import batch_power, token_times
+from mlsysim.solvers.work import stored_weights
 
 
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
@@ -51,6 +49,7 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
     loop = closed_loop(i, d)
     itl, ttft, request_rate = loop.itl, loop.ttft, loop.request_rate
     running, memory, energy = loop.batch.running, loop.batch.memory, loop.energy
+    needed, stage = memory.fullest(i.batch_size, i.seq_len + i.output_len)
     attending = attending_time(i, d, loop.prompts, loop.prefill)
     output_rate = i.output_len * request_rate
     device_time = i.replica_devices / request_rate
@@ -82,18 +81,19 @@ def serve_operators(i: ServingInputs) -> dict[str, Any]:
         "prefix_hit_share": math.nan * running,
         "sessions": math.nan * running,
         "loading_latency": loop.loading,
-        "adapter_memory": i.attention_dp * resident_bytes(i),
+        "adapter_memory": i.attention_dp * resident_bytes(i, i.model.groups),
         "batch_adapters": batch_adapters(i, running),
         "load_crossover": load_crossover(i, d),
         "replica_devices": i.replica_devices,
-        "model_weights_size": memory.weights,
+        "model_weights_size": stored_weights(i.model, i.weight_precision),
         "kv_cache_size": cache_size(i, i.batch_size, i.seq_len + i.output_len),
-        "total_memory_required": memory.needed,
+        "total_memory_required": needed,
+        "fullest_stage": stage,
         "memory_capacity": memory.capacity,
-        "memory_utilization": memory.needed / memory.capacity,
+        "memory_utilization": needed / memory.capacity,
         "max_batch_size": loop.batch.fits,
-        "max_seq_len": longest(i, memory.capacity, memory.held, c.kv_share),
-        "feasible": memory.needed <= memory.capacity,
+        "max_seq_len": memory.longest(),
+        "feasible": needed <= memory.capacity,
     }
 
 
@@ -246,28 +246,24 @@ def _batch(i: ServingInputs) -> Batch:
     again later. So the number of recomputed tokens is the number generated in that time, no matter
     how many sequences are preempted.
     """
-    # The engine keeps a share of the memory that weights and workspace leave free, so a byte of
-    # keys and values takes a little more than a byte.
-    share = i.calibration.kv_share
-    memory = server_memory(i, i.batch_size, i.seq_len + i.output_len)
-    prompt = device_blocks(i, 1, i.seq_len) / share
-    whole = device_blocks(i, 1, i.seq_len + i.output_len) / share
+    memory = server_memory(i)
+    prompts, wholes = memory.reserved(1, i.seq_len), memory.reserved(1, i.seq_len + i.output_len)
     reserved_share = first_known(i.reserved_output, i.calibration.reserved_output)
-    reserved = device_blocks(i, 1, i.seq_len + reserved_share * i.output_len) / share
     fitting = minimum(
         first_known(i.max_sequences, i.batch_size),
-        f.largest_batch(memory.capacity, memory.held, reserved),
+        memory.fits(memory.reserved(1, i.seq_len + reserved_share * i.output_len)),
     )
     if not is_zero(i.adapter_rank):
         fitting = minimum(fitting, i.copies * most_sequences(i))
     admitted = maximum(1, minimum(i.batch_size, fitting))
-    recomputed = f.cache_full_probability(admitted, memory.room, prompt, whole) * i.output_len
+    recomputed = memory.full_share(admitted, prompts, wholes) * i.output_len
     chosen = is_known(i.reserved_output)
-    growing = maximum(1, minimum(admitted, floor(2 * memory.room / (prompt + whole))))
+    means = [(prompt + whole) / 2 for prompt, whole in zip(prompts, wholes, strict=True)]
+    growing = maximum(1, minimum(admitted, memory.fits(means)))
     return Batch(
         memory=memory,
         running=where(chosen, growing, admitted),
-        fits=f.largest_batch(memory.capacity, memory.held, whole),
+        fits=memory.fits(wholes),
         recomputed=recomputed,
         charged=when(chosen, recomputed),
     )
@@ -275,10 +271,9 @@ def _batch(i: ServingInputs) -> Batch:
 
 def preempted_share(i: ServingInputs) -> Callable[[Value], Value]:
     """Return a function from a number of sequences to the share of time that the cache is full."""
-    memory, share = server_memory(i, 1, 1), i.calibration.kv_share
-    prompt = device_blocks(i, 1, i.seq_len) / share
-    whole = device_blocks(i, 1, i.seq_len + i.output_len) / share
-    return lambda sequences: f.cache_full_probability(sequences, memory.room, prompt, whole)
+    memory = server_memory(i)
+    prompts, wholes = memory.reserved(1, i.seq_len), memory.reserved(1, i.seq_len + i.output_len)
+    return lambda sequences: memory.full_share(sequences, prompts, wholes)
 
 
 def gathered_tokens(i: ServingInputs) -> Value:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, first_known, where, zero_like
+from mlsysim.core.numeric import Value, first_known, minimum, where, zero_like
 from mlsysim.solvers.serving.inputs import ServingInputs
-from mlsysim.solvers.serving.memory import device_blocks, server_memory
+from mlsysim.solvers.serving.memory import server_memory
 from mlsysim.solvers.serving.operators import serve_operators
 
 _HALVINGS = 14
@@ -28,10 +29,10 @@ class Prefixes:
     """Share of the reusable tokens that are in either memory."""
 
 
-def running_memory(i: ServingInputs, running: Value) -> Value:
-    """Return the memory of running sequences, which have their mean length."""
+def running_memory(i: ServingInputs, running: Value) -> list[Value]:
+    """Return the memory of running sequences, which have their mean length, on each stage."""
     context = f.mean_context(i.seq_len, i.output_len)
-    return running * device_blocks(i, 1, context) / i.calibration.kv_share
+    return [running * each for each in server_memory(i).reserved(1, context)]
 
 
 def reusable_share(i: ServingInputs) -> Value:
@@ -40,20 +41,27 @@ def reusable_share(i: ServingInputs) -> Value:
     return f.reusable_share(i.seq_len, i.kept_output, i.turns, i.turn_tokens + elsewhere)
 
 
-def prefixes_at(i: ServingInputs, rate: Value, taken: Value) -> Prefixes:
+def prefixes_at(i: ServingInputs, rate: Value, taken: list[Value]) -> Prefixes:
     """Return the cached prefixes at a request rate, given the memory of running sequences.
 
     The device keeps the most recently used prefixes, and the host keeps the next most recent ones.
+    A prefix has to be on every pipeline stage.
     """
-    memory = server_memory(i, 1, 1)
-    share = i.calibration.kv_share
-    room = memory.room - taken
-    flow = rate * device_blocks(i, 1, i.seq_len + i.kept_output) / share
-    here = f.prefix_hit_share(room, flow, i.think_time, i.turns)
-    beyond = first_known(i.host_memory, zero_like(room))
-    hits = f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns)
+    memory = server_memory(i)
+    rooms = [memory.capacity - held - size for held, size in zip(memory.held, taken, strict=True)]
+    flows = [rate * each for each in memory.reserved(1, i.seq_len + i.kept_output)]
+
+    def hits(beyond: Value) -> Value:
+        pairs = zip(rooms, flows, strict=True)
+        shares = (
+            f.prefix_hit_share(room + beyond, flow, i.think_time, i.turns) for room, flow in pairs
+        )
+        return reduce(minimum, shares)
+
+    here = hits(zero_like(memory.capacity))
+    either = hits(first_known(i.host_memory, zero_like(memory.capacity)))
     reusable = reusable_share(i)
-    return Prefixes(reusable * here, reusable * (hits - here), hits)
+    return Prefixes(reusable * here, reusable * (either - here), either)
 
 
 def thinking(i: ServingInputs, rate: Value) -> Value:

@@ -136,8 +136,11 @@ class ServingResult(Result):
     kv_cache_size: Quantity = quantity("GB")
     """Keys and values of all sequences at full length, in the whole model."""
     total_memory_required: Quantity = quantity("GB")
-    """Memory that each device needs: its share of weights, keys and values. Without `efficiency`,
-    also the activations of the largest pass and the share that the engine keeps free."""
+    """Memory that the fullest device needs, of all pipeline stages: its share of weights, keys and
+    values. Without `efficiency`, also the activations of the largest pass and the share that the
+    engine keeps free."""
+    fullest_stage: int = number(whole=True)
+    """Pipeline stage of this device, counted from 0."""
     memory_capacity: Quantity = quantity("GB")
     """Memory of each device: by its datasheet with `efficiency`, otherwise as the driver reports
     it, if that is known."""
@@ -293,6 +296,7 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     if values["feasible"]:
         return ()
     need, have = values["total_memory_required"], values["memory_capacity"]
+    stage = f" of stage {values['fullest_stage']}" if inputs.pp_size > 1 else ""
     advice = (
         f"at most {values['max_batch_size']:.0f} such sequences fit"
         if values["max_batch_size"] >= 1
@@ -315,7 +319,7 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
     if values.get("batch_adapters") is not None:
         advice += f"; {format_number(values['adapter_memory'])} of all devices are for adapters"
     return (
-        f"memory: a device needs {memory_account(need, have)}, "
+        f"memory: a device{stage} needs {memory_account(need, have)}, "
         f"{format_number(need - have)} short; {advice}",
     )
 

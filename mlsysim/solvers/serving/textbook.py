@@ -11,9 +11,8 @@ from mlsysim.solvers.serving.inputs import ServingInputs
 from mlsysim.solvers.serving.memory import (
     cache_parts,
     cache_size,
-    device_blocks,
     device_cache,
-    longest,
+    textbook_memory,
 )
 from mlsysim.solvers.serving.power import served_power, token_times
 from mlsysim.solvers.tower import tower_flops, tower_of, tower_traffic
@@ -34,11 +33,8 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
     prompt = token_flops(model, i.seq_len, per_mac)
 
     # Memory at the last token: all weights, whether visited or not
-    capacity = i.device.memory.capacity
-    weights = stored_weights(model, i.weight_precision)
-    own_weights = weights / i.tp_size
-    context = i.seq_len + i.output_len
-    memory = own_weights + device_blocks(i, i.batch_size, context)
+    context, memory = i.seq_len + i.output_len, textbook_memory(i)
+    needed, stage = memory.fullest(i.batch_size, context)
 
     # Prefill: all prompts at once
     prompt_tokens = i.batch_size * i.seq_len
@@ -87,20 +83,21 @@ def serve_textbook(i: ServingInputs) -> dict[str, Any]:
         "running_batch_size": i.batch_size,
         "running_limit": where(i.batch_size >= 1, "clients", "memory"),
         "replica_devices": i.tp_size,
-        "model_weights_size": weights,
+        "model_weights_size": stored_weights(model, i.weight_precision),
         "kv_cache_size": cache_size(i, i.batch_size, context),
-        "total_memory_required": memory,
-        "memory_capacity": capacity,
-        "memory_utilization": memory / capacity,
-        "max_batch_size": f.largest_batch(capacity, own_weights, device_blocks(i, 1, context)),
-        "max_seq_len": longest(i, capacity, own_weights, 1),
-        "feasible": memory <= capacity,
+        "total_memory_required": needed,
+        "fullest_stage": stage,
+        "memory_capacity": memory.capacity,
+        "memory_utilization": needed / memory.capacity,
+        "max_batch_size": memory.fits(memory.reserved(1, context)),
+        "max_seq_len": memory.longest(),
+        "feasible": needed <= memory.capacity,
     }
 
 
 def _read(i: ServingInputs, context: Value) -> Value:
     """Return the bytes of cache that one device reads to decode a token of each sequence."""
-    parts = cache_parts(i, i.batch_size, context)
+    parts = cache_parts(i, i.model.attentions, i.batch_size, context)
     return sum_of([f.kv_per_device(part.read, i.tp_size, part.heads) for part in parts])
 
 

@@ -62,7 +62,7 @@ def _served_by(engine: Engine, i: OpenLoopInputs) -> dict[str, Any]:
         "loaded_tokens": i.loaded_share * i.seq_len,
         "loading_latency": engine.loading,
         "recomputed_tokens": i.answer * interpolated(engine.sizes, engine.preempted, running),
-        "adapter_memory": i.attention_dp * resident_bytes(i),
+        "adapter_memory": i.attention_dp * resident_bytes(i, i.model.groups),
         "batch_adapters": batch_adapters(i, running),
         "prefix_hit_share": math.nan * times["utilization"],
         "sessions": math.nan * times["utilization"],

@@ -86,7 +86,7 @@ def training_memory(i: TrainingInputs, w: Work) -> DeviceMemory:
     """
     model = i.model
     layers = [_layer(i, w, group) for group in model.groups]
-    stack = sum_over(model, [layer.common for layer in layers])
+    stack = sum_over(model.groups, [layer.common for layer in layers])
     tower = tower_parameters(model)
     outside = model.parameters - stack - expert_parameters(model) - tower
     table = maximum(zero_like(model.parameters), outside) / model.embedding_tables

@@ -10,7 +10,7 @@ from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, first_known, is_known, maximum, minimum, tabulated, where
 from mlsysim.core.types.layers import LayerGroup
 from mlsysim.solvers.training.inputs import TrainingInputs
-from mlsysim.solvers.work import LayerRun, layer_runs, layers_within
+from mlsysim.solvers.work import LayerRun, layer_runs, layers_within, longer_between
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,8 @@ def _stage_layers(
         whole = [float(sum(run.length for run in runs if run.kind == k)) for k in range(n)]
         return (*whole, *whole)
     stages = _stages(runs, n, int(pp), int(chunks), int(first), int(last))
-    chosen = _both_ends(stages) if both else _one_end(stages)
+    # A stage holds at least as many microbatches as those after it.
+    chosen = _both_ends(stages) if both else longer_between(stages)
     answer = [*stages[0], *stages[-1]]
     for index in chosen:
         answer += [index, *stages[index], *stages[-1 - index]]
@@ -171,19 +172,6 @@ def _end(layers: int, chunks: int, longest: int) -> list[int]:
         return [short, *[longest] * (chunks - 1)]
     each = ceil(layers / chunks)
     return [layers - (chunks - 1) * each, *[each] * (chunks - 1)]
-
-
-def _one_end(stages: list[tuple[int, ...]]) -> list[int]:
-    """Return the stages between that have more of some layers than every stage before them.
-
-    A stage holds at least as many microbatches as those after it.
-    """
-    chosen: list[int] = []
-    for index, stage in enumerate(stages[1:-1], 1):
-        before = (stages[other] for other in (0, *chosen))
-        if not any(all(a >= b for a, b in zip(other, stage, strict=True)) for other in before):
-            chosen.append(index)
-    return chosen
 
 
 def _both_ends(stages: list[tuple[int, ...]]) -> list[int]:

@@ -207,7 +207,7 @@ def training_work(i: TrainingInputs) -> Work:
             replicas,
             shards,
             model.parameters - experts,
-            sum_over(model, [each.common for each in adapters]),
+            sum_over(model.groups, [each.common for each in adapters]),
             f.embedding_parameters(model.vocab_size, model.hidden_dim, model.embedding_tables),
         ),
         experts=part(
@@ -215,7 +215,7 @@ def training_work(i: TrainingInputs) -> Work:
             where(some, expert_replicas, 1),
             where(some, maximum(1, shards * i.tp_size / expert_group), 1),
             experts,
-            sum_over(model, [each.experts for each in adapters]),
+            sum_over(model.groups, [each.experts for each in adapters]),
         ),
         adapters=adapters,
     )
@@ -224,7 +224,7 @@ def training_work(i: TrainingInputs) -> Work:
 def _step_flops(i: TrainingInputs, tokens: Value, adapters: list[LayerAdapters]) -> StepFlops:
     """Return the operations of a step: of the model, and with those that are repeated."""
     each, recompute, c = _trained_flops(i), i.recompute, i.conventions.flops_per_mac
-    visited = sum_over(i.model, [layer.visited for layer in adapters])
+    visited = sum_over(i.model.groups, [layer.visited for layer in adapters])
     model_flops = f.training_flops(f.forward_flops(tokens, each.matrix, each.score, each.logit))
     model_flops = model_flops - i.frozen * f.frozen_flops(
         tokens, each.matrix, each.logit, c * visited
