@@ -114,6 +114,7 @@ if TYPE_CHECKING:
         required,
         sensitivity,
     )
+    from mlsysim.reductions import Best, Pareto, Quantiles
     from mlsysim.scenario import (
         Limit,
         Scenario,
@@ -142,6 +143,7 @@ __all__ = [
     "Advice",
     "Attention",
     "Band",
+    "Best",
     "Calibration",
     "Calibrations",
     "CapacityPlan",
@@ -192,10 +194,12 @@ __all__ = [
     "Odds",
     "OpenLoopResult",
     "OpenLoopSolver",
+    "Pareto",
     "ParallelismError",
     "PowerCalibration",
     "PowerCalibrations",
     "Q_",
+    "Quantiles",
     "Quantity",
     "Rack",
     "ReliabilityModel",
@@ -281,6 +285,9 @@ _LATE = {
     "Requirement": "planner",
     "Sensitivity": "planner",
     "ServingPlan": "planner",
+    "Best": "reductions",
+    "Pareto": "reductions",
+    "Quantiles": "reductions",
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "Traffic": "traffic",

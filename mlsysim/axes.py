@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,25 @@ class Axis:
         dated = getattr(getattr(value, "dtype", None), "kind", "") in _DATES
         return value.item() if isinstance(value, np.generic) and not dated else value
 
-    def column(self) -> tuple[NDArray[Any], str]:
-        """Return the values as shown in a table, and their unit."""
+    def within(self, places: slice) -> Axis:
+        """Return the axis of a range of the values, shown as in the whole axis."""
+        part = object.__new__(Axis)
+        values, unit = self.shown
+        present, codes = np.unique(self.codes[places], return_inverse=True)
+        part.__dict__.update(
+            self.__dict__,
+            _given=self._given[places],
+            codes=codes,
+            picks=[self.picks[pick] for pick in present],
+            shown=(values[places], unit),
+        )
+        if "numbers" in self.__dict__:
+            part.numbers = self.numbers[places]
+        return part
+
+    @cached_property
+    def shown(self) -> tuple[NDArray[Any], str]:
+        """The values as shown in a table, and their unit."""
         given = self._given
         if isinstance(given, np.ndarray):
             return given, ""

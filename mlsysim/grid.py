@@ -8,13 +8,13 @@ it.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -126,17 +126,14 @@ def _axis(name: str, values: Any, kind: Argument) -> Axis:
 class Grid:
     """The configurations of a sweep."""
 
-    def __init__(
-        self, cls: type[Solver[Any, Any]], arguments: Mapping[str, Any], how: str, copies: int
-    ) -> None:
+    def __init__(self, cls: type[Solver[Any, Any]], arguments: Mapping[str, Any], how: str) -> None:
         self.cls = cls
+        self.how = how
         lengths = {name: len(value) for name, value in arguments.items() if is_axis(value)}
         if how == "zip" and len(set(lengths.values())) > 1:
             raise ConfigError(f'how="zip" needs axes of equal length, got {lengths}')
         shape = tuple(lengths.values())
         self.shape = shape[:1] if how == "zip" else shape
-        columns = len(lengths) + len(dataclasses.fields(cls.result))
-        check_room(lengths, self.size, copies * columns * np.dtype(float).itemsize)
         axes: dict[str, Axis] = {}
         for name, kind in cls.parameters.items():  # `solve` checks them in this order
             if name in lengths:
@@ -145,21 +142,51 @@ class Grid:
                 kind.admit(name, arguments[name])
         self._fixed = {name: arguments[name] for name in cls.parameters if name not in axes}
         self._axes = {name: axes[name] for name in lengths}
-        places = [np.arange(size) for size in shape]
-        if how == "product" and places:
-            places = list(np.ix_(*places))
-        self._index = dict(zip(self._axes, places, strict=True))
-        count, combinations, case = (self._zipped if how == "zip" else self._crossed)()
-        named = {name: lengths[name] for name in self._choosing()}
-        check_room(named, count, _CASE, "combinations of names")
-        self._layout = _Layout(self.shape, self._index, case)
-        self._cases = [self._case(picks) for picks in combinations]
         self._rows: NDArray[Any] | None = None
 
     @property
     def size(self) -> int:
         """Number of configurations."""
         return math.prod(self.shape)
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Number of values of each axis."""
+        return {name: len(axis) for name, axis in self._axes.items()}
+
+    def within(self, box: tuple[slice, ...]) -> Grid:
+        """Return the grid of the configurations in a range of each axis of the shape."""
+        part: Grid = object.__new__(Grid)
+        ranges = box * len(self._axes) if self.how == "zip" else box
+        axes = zip(self._axes.items(), ranges, strict=True)
+        part.__dict__.update(
+            cls=self.cls,
+            shape=tuple(
+                len(range(length)[places]) for length, places in zip(self.shape, box, strict=True)
+            ),
+            how=self.how,
+            _fixed=self._fixed,
+            _axes={name: axis.within(places) for (name, axis), places in axes},
+            _rows=None,
+        )
+        return part
+
+    @cached_property
+    def _index(self) -> dict[str, NDArray[np.intp]]:
+        """For each axis, the position of every row's value."""
+        places = [np.arange(len(axis)) for axis in self._axes.values()]
+        if self.how == "product" and places:
+            places = list(np.ix_(*places))
+        return dict(zip(self._axes, places, strict=True))
+
+    @cached_property
+    def _arranged(self) -> tuple[_Layout, list[_Case | None]]:
+        """The layout of the rows, and the combinations of names that occur in them."""
+        count, combinations, case = self._zipped() if self.how == "zip" else self._crossed()
+        named = {name: len(axis) for name, axis in self._choosing().items()}
+        check_room(named, count, _CASE, "combinations of names")
+        cases = [self._case(picks) for picks in combinations]
+        return _Layout(self.shape, self._index, case), cases
 
     def picked(self, rows: NDArray[Any]) -> Grid:
         """Return the same configurations for a table that holds only some of the rows."""
@@ -218,25 +245,27 @@ class Grid:
     def parts(self) -> list[Part]:
         """Return all rows that have a model, grouped by what is computed together."""
         kinds: dict[_Kind, list[int]] = {}
-        for place, case in enumerate(self._cases):
+        layout, cases = self._arranged
+        for place, case in enumerate(cases):
             if case is not None:
                 kinds.setdefault(case.kind, []).append(place)
         if len(kinds) == 1:
             (places,) = kinds.values()
-            return [self._part(places, self._layout, slice(None))]
+            return [self._part(places, layout, slice(None))]
         parts = []
         for places in kinds.values():
-            cases = np.zeros(len(self._cases), bool)
-            cases[places] = True
-            parts.append(self._part(places, *self._layout.of(cases)))
+            chosen = np.zeros(len(cases), bool)
+            chosen[places] = True
+            parts.append(self._part(places, *layout.of(chosen)))
         return parts
 
     def _part(self, places: list[int], layout: _Layout, rows: NDArray[np.intp] | slice) -> Part:
-        valid_cases = {place: case for place in places if (case := self._cases[place]) is not None}
+        _, every = self._arranged
+        valid_cases = {place: case for place in places if (case := every[place]) is not None}
         first = valid_cases[places[0]]
         # Rejected cases take the numbers of another case. Their rows are marked and show no
         # numbers.
-        cases = [valid_cases.get(place, first) for place in range(len(self._cases))]
+        cases = [valid_cases.get(place, first) for place in range(len(every))]
         inputs = type(first.inputs).stacked(
             [case.inputs for case in cases], lambda values: self._joined(values, layout)
         )
@@ -282,13 +311,16 @@ class Grid:
         """Return the numbers of an axis, row by row, in SI."""
         return np.broadcast_to(self._axes[name].numbers[self._index[name]], self.shape).reshape(-1)
 
+    def shown(self) -> dict[str, tuple[NDArray[Any], str]]:
+        """Return the values of the axes as a table shows them, and their units."""
+        return {name: axis.shown for name, axis in self._axes.items()}
+
     def columns(self) -> dict[str, Column]:
         """Return the axes as columns."""
-        columns: dict[str, Column] = {}
-        for name, axis in self._axes.items():
-            values, unit = axis.column()
-            columns[name] = SpreadColumn(values[self._index[name]], self.shape, unit)
-        return columns
+        return {
+            name: SpreadColumn(values[self._index[name]], self.shape, unit)
+            for name, (values, unit) in self.shown().items()
+        }
 
 
 def _spread(values: NDArray[Any], layout: _Layout) -> Any:
@@ -306,7 +338,11 @@ def _spread(values: NDArray[Any], layout: _Layout) -> Any:
 
 
 def check_room(
-    lengths: Mapping[str, int], count: int, bytes_of_each: float, things: str = "rows"
+    lengths: Mapping[str, int],
+    count: int,
+    bytes_of_each: float,
+    things: str = "rows",
+    way_out: str = "",
 ) -> None:
     """Reject a sweep that is too large for the memory, before allocating any."""
     need = count * bytes_of_each
@@ -317,7 +353,7 @@ def check_room(
     raise ConfigError(
         f"the sweep has {count:,} {things}, which need at least {format_number(Q_(need, 'byte'))} "
         f"of memory, but only {format_number(Q_(free, 'byte'))} are free, enough for "
-        f"{int(free / bytes_of_each):,}: cut {longest if one else 'all axes'} into "
+        f"{int(free / bytes_of_each):,}: {way_out}cut {longest if one else 'all axes'} into "
         f"{math.ceil(need / free):,} parts or more, and sweep each part",
         argument=longest,
     )

@@ -12,7 +12,7 @@ import math
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from mlsysim.core.errors import ConfigError, ExecutorError, shown
 from mlsysim.core.forms import mapped
 
 I = TypeVar("I")  # noqa: E741 - models call their inputs `i`
+S = TypeVar("S", bound="Slice")
 
 Executors: TypeAlias = Executor | Callable[[], Executor]
 """An executor, or a function that creates one, and another one after its workers have died."""
@@ -57,7 +58,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class _Slice:
+class Slice:
     """A range of rows, and their position in the grid."""
 
     rows: slice
@@ -67,6 +68,23 @@ class _Slice:
     def of(self, inputs: I) -> I:
         """Return the part of the inputs that these rows need."""
         return mapped(inputs, self._part)
+
+    def checked(self, outputs: Any, names: set[str]) -> dict[str, Any]:
+        """Reject anything but a model's outputs for these rows, with the names of other slices."""
+        if not isinstance(outputs, dict) or not outputs:
+            raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
+        if names and set(outputs) != names:
+            raise TypeError(
+                f"the result of a slice has other columns: {shown(sorted(names ^ set(outputs)))}"
+            )
+        for name, value in outputs.items():
+            try:
+                np.broadcast_to(np.asarray(value), self.shape)
+            except ValueError as fault:
+                raise ValueError(
+                    f"{shown(name)} does not have the shape of its rows: {fault}"
+                ) from fault
+        return outputs
 
     def _part(self, value: Any) -> Any:
         if isinstance(value, Chosen):
@@ -94,20 +112,15 @@ def run_slices(
     """
     report = reporter(progress)
     lengths = _varying(inputs, shape)
-    slices = _cut(lengths)
-    computed: Generator[tuple[_Slice, dict[str, Any]]] = (
-        ((piece, _solve(model, piece.of(inputs))) for piece in slices)
-        if executor is None
-        else _submitted(_maker(executor), model, inputs, slices)
-    )
+    slices = cut(lengths, _CACHED)
     rows, total = math.prod(shape), math.prod(lengths)
     done = 0
     columns: dict[str, NDArray[Any]] = {}
     extents: dict[str, tuple[int, ...]] = {}
     if len(slices) > 1:
         extents = _extents(model, inputs, lengths)
-    with closing(computed):  # an error here stops the workers at once
-        for piece, outputs in computed:
+    with closing(computed(model, inputs, slices, executor)) as answers:
+        for piece, outputs in answers:
             for name, value in outputs.items():
                 column = np.asarray(value)
                 if name in extents:
@@ -117,6 +130,18 @@ def run_slices(
             done += piece.rows.stop - piece.rows.start
             report(done * rows // total, rows)
     return columns
+
+
+def computed(
+    model: _Model, inputs: Any, slices: Sequence[S], executor: Executors | None
+) -> Generator[tuple[S, dict[str, Any]]]:
+    """Run a model on slices, here or on an executor, and yield the outputs of each of them once.
+
+    Close the generator after an error, which stops the workers at once.
+    """
+    if executor is None:
+        return ((piece, _solve(model, piece.of(inputs))) for piece in slices)
+    return _submitted(_maker(executor), model, inputs, slices)
 
 
 def _varying(inputs: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -140,7 +165,7 @@ def _extents(model: _Model, inputs: Any, lengths: tuple[int, ...]) -> dict[str, 
     """
     box = tuple(slice(0, min(2, length)) for length in lengths)
     size = tuple(part.stop for part in box)
-    corner = _Slice(slice(0, math.prod(size)), box, size)
+    corner = Slice(slice(0, math.prod(size)), box, size)
     extents = {}
     for name, value in _solve(model, corner.of(inputs)).items():
         corner_shape = np.shape(value)
@@ -157,7 +182,7 @@ def holding(
     """Return the rows of a grid in which all conditions on the inputs hold, as a mask."""
     lengths = _varying(inputs, shape)
     valid = np.empty(lengths, bool)
-    for piece in _cut(lengths):
+    for piece in cut(lengths, _CACHED):
         part = piece.of(inputs)
         good: Any = True
         for holds in conditions:
@@ -166,15 +191,15 @@ def holding(
     return np.broadcast_to(valid, shape).reshape(-1)
 
 
-def _cut(shape: tuple[int, ...]) -> list[_Slice]:
-    """Cut a grid into ranges of rows, along the first axis with small enough parts."""
+def cut(shape: tuple[int, ...], most: int) -> list[Slice]:
+    """Cut a grid into ranges of at most so many rows, along the first axis with small parts."""
     axis = 0
-    while math.prod(shape[axis + 1 :]) > _CACHED:
+    while math.prod(shape[axis + 1 :]) > most:
         axis += 1
     length, inner = math.prod(shape[axis : axis + 1]), math.prod(shape[axis + 1 :])
-    pieces = -(-length // (_CACHED // inner))
+    pieces = -(-length // (most // inner))
     edges = [length * piece // pieces for piece in range(pieces + 1)]
-    slices: list[_Slice] = []
+    slices: list[Slice] = []
     start = 0
     for outer in itertools.product(*map(range, shape[:axis])):
         for low, high in itertools.pairwise(edges):
@@ -182,7 +207,7 @@ def _cut(shape: tuple[int, ...]) -> list[_Slice]:
             box = (*(slice(i, i + 1) for i in outer), slice(low, high))
             box = (*box, *(slice(None) for _ in shape[axis + 1 :]))[: len(shape)]
             size = (*(1 for _ in outer), high - low, *shape[axis + 1 :])[: len(shape)]
-            slices.append(_Slice(slice(start, stop), box, size))
+            slices.append(Slice(slice(start, stop), box, size))
             start = stop
     return slices
 
@@ -191,7 +216,7 @@ def _place(
     columns: dict[str, NDArray[Any]],
     name: str,
     extent: tuple[int, ...],
-    piece: _Slice,
+    piece: Slice,
     value: NDArray[Any],
 ) -> None:
     """Write the values of a slice to their place, in a column with a wide enough type."""
@@ -226,24 +251,6 @@ def _solve_to_file(folder: str, model: _Model, inputs: Any, attempt: int) -> str
     return file.name
 
 
-def _checked(outputs: Any, piece: _Slice, names: set[str]) -> dict[str, Any]:
-    """Reject anything but a model's outputs for these rows, with the same names as other slices."""
-    if not isinstance(outputs, dict) or not outputs:
-        raise TypeError(f"the result of a slice is not a dict of columns: {shown(outputs)}")
-    if names and set(outputs) != names:
-        raise TypeError(
-            f"the result of a slice has other columns: {shown(sorted(names ^ set(outputs)))}"
-        )
-    for name, value in outputs.items():
-        try:
-            np.broadcast_to(np.asarray(value), piece.shape)
-        except ValueError as fault:
-            raise ValueError(
-                f"{shown(name)} does not have the shape of its rows: {fault}"
-            ) from fault
-    return outputs
-
-
 def _from_file(path: str) -> dict[str, Any]:
     with Path(path).open("rb") as file:
         outputs: dict[str, Any] = pickle.load(file)
@@ -267,19 +274,19 @@ def _carrier(executor: Executor) -> Iterator[tuple[Callable[..., Any], Callable[
 
 
 def _submitted(
-    make: Callable[[], Any], model: _Model, inputs: Any, slices: list[_Slice]
-) -> Generator[tuple[_Slice, dict[str, Any]]]:
+    make: Callable[[], Any], model: _Model, inputs: Any, slices: Sequence[S]
+) -> Generator[tuple[S, dict[str, Any]]]:
     """Compute slices on an executor, in any order, and yield each of them once.
 
     An error in the model would already have been raised in this process. Any exception of a future
     therefore counts as a lost worker, and its slice is submitted again after all others are done.
     """
-    left = slices
+    left = list(slices)
     fault: Exception | None = None
     names: set[str] = set()
     for attempt in range(_ATTEMPTS):
-        lost = []
-        futures: dict[Future[Any], _Slice] = {}
+        lost: list[S] = []
+        futures: dict[Future[Any], S] = {}
         # Finished futures are put here, including canceled ones. `as_completed` would wait forever
         # for those that a pool cancels when it shuts down.
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -300,7 +307,7 @@ def _submitted(
                     future = ended.get()
                     piece = futures.pop(future)
                     try:
-                        outputs = _checked(unpacked(future.result()), piece, names)
+                        outputs = piece.checked(unpacked(future.result()), names)
                         names = set(outputs)
                     except Exception as death:
                         fault = death

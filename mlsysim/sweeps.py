@@ -8,28 +8,32 @@ time, and a column is expanded to all rows when it is read.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.core.errors import ConfigError, hint, shown
-from mlsysim.core.fields import units_of, whole_fields
+from mlsysim.blocks import Work, needed_pyarrow, run_blocks
+from mlsysim.columns import Head, columns_of, heads_of, valid_rows
+from mlsysim.core.errors import ConfigError, UnknownEntryError, hint, shown
+from mlsysim.core.fields import whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
-from mlsysim.core.units import si_factor
-from mlsysim.grid import Grid, Part
-from mlsysim.slices import Executors, Progress, reporter, run_slices
+from mlsysim.grid import Grid, check_room
+from mlsysim.reductions import ROW, Best, Pareto, Quantiles, Reduction, Rows
+from mlsysim.slices import Executors, Progress
 from mlsysim.solvers.arguments import Choice, Whole
 from mlsysim.solvers.base import Solver
-from mlsysim.spread import SpreadColumn, unknown
 
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")
+_WAYS_OUT = (
+    "name the columns to keep (`columns`), write the rows to files (`into`), keep only the best of "
+    "them or their quantiles (`reduce`), or "
+)
 
 
 class Sweep(Table):
@@ -94,7 +98,7 @@ class Sweep(Table):
         """
         values = np.asarray(self._column(field).values)
         if values.dtype.kind not in "iufb":
-            raise ConfigError(f"{field} has no numbers: choose another column", argument="field")
+            raise _no_numbers(field, "field")
         values = values.astype(float)
         allowed = ~np.isnan(values)
         if feasible and "feasible" in self.columns:
@@ -169,15 +173,50 @@ def _array(value: Any) -> NDArray[Any] | None:
         return None
 
 
+@overload
 def sweep(
     solver: type[Solver[Any, Any]] | Solver[Any, Any],
     *,
     how: str = "product",
     invalid: str = "raise",
+    columns: Sequence[str] | None = None,
+    into: None = None,
+    reduce: None = None,
     executor: Executors | None = None,
     progress: Progress = False,
     **arguments: Any,
-) -> Sweep:
+) -> Sweep: ...
+@overload
+def sweep(
+    solver: type[Solver[Any, Any]] | Solver[Any, Any], *, reduce: Best | Pareto, **arguments: Any
+) -> Sweep: ...
+@overload
+def sweep(
+    solver: type[Solver[Any, Any]] | Solver[Any, Any], *, reduce: Quantiles, **arguments: Any
+) -> Table: ...
+@overload
+def sweep(
+    solver: type[Solver[Any, Any]] | Solver[Any, Any],
+    *,
+    reduce: Sequence[Reduction],
+    **arguments: Any,
+) -> tuple[Any, ...]: ...
+@overload
+def sweep(
+    solver: type[Solver[Any, Any]] | Solver[Any, Any], *, into: str | Path, **arguments: Any
+) -> Path: ...
+def sweep(
+    solver: type[Solver[Any, Any]] | Solver[Any, Any],
+    *,
+    how: str = "product",
+    invalid: str = "raise",
+    columns: Sequence[str] | None = None,
+    into: str | Path | None = None,
+    reduce: Reduction | Sequence[Reduction] | None = None,
+    executor: Executors | None = None,
+    progress: Progress = False,
+    **arguments: Any,
+) -> Table | tuple[Table, ...] | Path:
     """Solve many configurations at once.
 
     Parameters
@@ -192,6 +231,17 @@ def sweep(
         fleet: ``"raise"`` the error of the first, ``"mark"`` them (column ``valid`` is False and
         numbers are NaN), or ``"drop"`` them. A value that is wrong in every configuration, such as
         a negative size, is always an error.
+    columns
+        Fields of the result to keep, next to the axes and the columns ``feasible`` and ``valid``.
+        All of them by default. A million rows take 8 MB per column.
+    into
+        A new folder for the rows, one Parquet file for about a million of them. It needs pyarrow.
+        If the sweep ends early, the same call resumes it, and computes only files that are not yet
+        complete. Workers on other machines need the same folder.
+    reduce
+        What to keep of the rows instead of a table: `Best`, `Pareto`, `Quantiles`, or a list of
+        them. They are merged while blocks of rows are computed. With the folder of a complete
+        sweep in `into`, they are taken from its files.
     executor
         What computes the slices of a large sweep: any `concurrent.futures.Executor`, such as a pool
         of threads or processes or the ``get_executor()`` of a Dask client, or a function that
@@ -210,14 +260,15 @@ def sweep(
     -------
     Sweep
         One row per configuration: axes, then the solver's fields. Each row equals what `solve`
-        returns for its arguments.
+        returns for its arguments. With `reduce`, the rows that it keeps or a table of quantiles,
+        or a tuple of these for a list. With only `into`, the path of the folder.
 
     Raises
     ------
     ConfigError
         If an argument is unknown or out of range, axes differ in length under ``"zip"``, a
-        configuration is invalid and `invalid` is ``"raise"``, or the table would not fit in
-        memory.
+        configuration is invalid and `invalid` is ``"raise"``, the table would not fit in memory,
+        or the folder has other files.
     ExecutorError
         If the executor lost a slice on every attempt.
 
@@ -244,95 +295,69 @@ def sweep(
         )
     for name, value, known in (("how", how, _MODES), ("invalid", invalid, _INVALID)):
         Choice.among(known).admit(name, value)
+    given = _with_defaults(cls, arguments)
+    grid = Grid(cls, given, how)
+    heads = heads_of(grid, columns)
+    if into is not None or reduce is not None:
+        if invalid == "drop":
+            heads = {ROW: Head("", np.dtype(int)), **heads}
+        reductions = _reductions(reduce, heads)
+        folder = None if into is None else Path(into).absolute()
+        if folder is not None:
+            needed_pyarrow()
+        work = Work(heads, invalid, reductions, folder)
+        merged = run_blocks(grid, work, given, executor, progress)
+        tables = tuple(
+            item.table(rows) if isinstance(item, Quantiles) else _chosen(rows, cls, grid)
+            for item, rows in zip(reductions, merged, strict=True)
+        )
+        if into is not None and reduce is None:
+            return Path(into)
+        return tables[0] if isinstance(reduce, Reduction) else tables
     # Rows are dropped from a complete table, so memory holds two.
-    grid = Grid(cls, _with_defaults(cls, arguments), how, copies=2 if invalid == "drop" else 1)
+    copies = 2 if invalid == "drop" else 1
+    row_bytes = copies * sum(max(head.kind.itemsize, 1) for head in heads.values())
+    check_room(grid.lengths, grid.size, row_bytes, "rows", _WAYS_OUT)
     try:
-        return _computed(grid, invalid, executor, progress)
+        parts = grid.parts()
+        valid = valid_rows(grid, parts)
+        if invalid == "raise" and not valid.all():
+            grid.refuse(valid)
+        values = columns_of(grid, parts, valid, heads, executor, progress)
     except MemoryError as fault:
         raise ConfigError(
-            f"{grid.size:,} rows are too many for the memory: cut an axis into parts, and sweep "
-            "each of them"
+            f"{grid.size:,} rows are too many for the memory: {_WAYS_OUT}cut an axis into parts, "
+            "and sweep each of them"
         ) from fault
-
-
-def _computed(grid: Grid, invalid: str, executor: Executors | None, progress: Progress) -> Sweep:
-    parts = grid.parts()
-    valid = np.zeros(grid.size, bool)
-    for part in parts:
-        valid[part.rows] = part.valid
-    if invalid == "raise" and not valid.all():
-        grid.refuse(valid)
-    outputs = _outputs_of(grid, parts, executor, progress)
-    table = Sweep(_columns_of(grid, outputs, valid), grid.cls, grid)
+    table = Sweep({n: column for n, column in values.items() if n in heads}, cls, grid)
     return table.where(valid) if invalid == "drop" else table
 
 
-def _outputs_of(
-    grid: Grid, parts: list[Part], executor: Executors | None, progress: Progress
-) -> dict[str, NDArray[Any]]:
-    """Run the models and join their outputs, one column per output.
-
-    If the model of a row does not return an output, the output is unknown in that row. In a row
-    without a model, all outputs are unknown.
-    """
-    report = reporter(progress)
-    joined: dict[str, NDArray[Any]] = {}
-    before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
-    for part in parts:
-        shift = partial(_shifted, report, before, grid.size)
-        outputs = run_slices(part.model, part.inputs, part.shape, executor, shift)
-        before += len(part.valid)
-        for name, values in outputs.items():
-            numbers = values.astype(float) if values.dtype.kind in "iu" else values
-            if isinstance(part.rows, slice):
-                joined[name] = numbers
-                continue
-            column = joined.setdefault(name, unknown(grid.size, numbers.dtype).reshape(grid.shape))
-            column.reshape(-1)[part.rows] = np.broadcast_to(numbers, part.shape).reshape(-1)
-    if not parts:
-        joined = {name: unknown(1, kind) for name, kind in _output_types(grid).items()}
-    return joined
+def _reductions(reduce: Any, heads: Mapping[str, Head]) -> tuple[Reduction, ...]:
+    """Return the reductions, and reject those of columns that are not numbers, or not there."""
+    listed = reduce if isinstance(reduce, list | tuple) else () if reduce is None else (reduce,)
+    for item in listed:
+        if not isinstance(item, Reduction):
+            raise ConfigError(
+                f"reduce = {shown(item)} must be Best, Pareto or Quantiles, or a list of them",
+                argument="reduce",
+            )
+        for name in item.fields:
+            if name not in heads:
+                raise UnknownEntryError.build(name, "column", heads)
+            if heads[name].kind.kind not in "iufb":
+                raise _no_numbers(name, "reduce")
+    return tuple(listed)
 
 
-def _output_types(grid: Grid) -> dict[str, np.dtype[Any]]:
-    """Return the outputs of the solver's models, and their types, without running one."""
-    rest = grid.cls.rest({}, None)
-    kinds = {"bool": np.dtype(bool), "str": np.dtype(str)}
-    return {
-        item.name: np.dtype(float) if "unit" in item.metadata else kinds[str(item.type)]
-        for item in dataclasses.fields(grid.cls.result)
-        if item.name not in rest
-    }
+def _no_numbers(field: str, argument: str) -> ConfigError:
+    return ConfigError(f"{field} has no numbers: choose another column", argument=argument)
 
 
-def _shifted(
-    report: Callable[[int, int], None], before: int, total: int, done: int, _: int
-) -> None:
-    report(before + done, total)
-
-
-def _columns_of(
-    grid: Grid, outputs: dict[str, NDArray[Any]], valid: NDArray[np.bool_]
-) -> dict[str, Column]:
-    """Return the axes and the outputs in their units. Outputs of invalid rows are unknown."""
-    columns = grid.columns()
-    units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
-    fields = {item.name for item in dataclasses.fields(grid.cls.result)}
-    missing = None if valid.all() else ~valid
-    for name, values in outputs.items():
-        if name not in fields:
-            continue  # an intermediate value of the model
-        unit = units.get(name, "")
-        factor = si_factor(unit)
-        converted = values if factor == 1 else values / factor
-        if missing is not None and name in columns:  # the result repeats this argument
-            spread = np.broadcast_to(converted, grid.shape).reshape(-1).copy()
-            spread[missing] = grid.numbers(name)[missing] / factor
-            columns[name] = Column(spread, unit)
-        else:
-            columns[name] = SpreadColumn(converted, grid.shape, unit, missing)
-    columns["valid"] = Column(valid)
-    return columns
+def _chosen(rows: Rows, cls: type[Solver[Any, Any]], grid: Grid) -> Sweep:
+    """Return the rows that a reduction has kept, in its order."""
+    columns = {name: column for name, column in rows.items() if name != ROW}
+    return Sweep(columns, cls, grid.picked(rows[ROW].values))
 
 
 def _with_defaults(cls: type[Solver[Any, Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlsysim import DistributedSolver, ExecutorError, Models, Systems, sweep
+from mlsysim import Best, DistributedSolver, ExecutorError, Models, Systems, blocks, sweep
 from mlsysim.slices import run_slices
 
 distributed = pytest.importorskip("distributed", reason="needs the extra mlsysim[cluster]")
@@ -62,6 +62,35 @@ def test_killed_workers_lose_and_double_nothing(cluster):
         np.testing.assert_array_equal(
             table._column(name).values, alone._column(name).values, err_msg=name
         )
+
+
+def test_killed_workers_leave_the_files_of_an_uninterrupted_sweep(cluster, tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra mlsysim[parquet]")
+    monkeypatch.setattr(blocks, "_ROWS", 20_000)
+    asked = PLANS | {"columns": ["mfu"], "reduce": Best("mfu", count=5)}
+    alone = sweep(DistributedSolver, **asked, into=tmp_path / "alone")
+    killed = []
+
+    def kill(done, total):
+        if not killed:
+            killed.append(min(worker.pid for worker in cluster.workers.values()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with distributed.Client(cluster) as client:
+        best = sweep(
+            DistributedSolver,
+            **asked,
+            into=tmp_path / "cluster",
+            executor=client.get_executor(),
+            progress=kill,
+        )
+    assert len(killed) == 1
+    assert list(best) == list(alone)
+    files, others = (sorted((tmp_path / name).iterdir()) for name in ("cluster", "alone"))
+    assert [file.name for file in files] == [file.name for file in others]
+    assert len(files) == 23 + 1
+    for file, other in zip(files[:-1], others[:-1], strict=True):
+        assert parquet.read_table(file).to_pydict() == parquet.read_table(other).to_pydict()
 
 
 def fatal(i):

@@ -300,6 +300,6 @@ def test_memory_that_runs_out_on_the_way_is_one_sentence(monkeypatch):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr("mlsysim.sweeps._outputs_of", exhausted)
+    monkeypatch.setattr("mlsysim.sweeps.columns_of", exhausted)
     with pytest.raises(ConfigError, match="2 rows"):
         sweep(DistributedSolver, zero_stage=[0, 1], **STEP)

@@ -4,9 +4,10 @@ Times are minima over several runs in one process tree. You can compare times wi
 but not across machines. Solves and plans count processor time, which other programs on the machine
 hardly change. `--peers FOLDER` also times other tools (see `research.peers`). `--law CELLS`
 instead compares this number of fields of random sweeps with `solve`; if a sweep differs, it prints
-the sweep and exits with 1. `--mutants N` prints the share of small defects that the tests detect,
-for N defects in formulas and N in models (see `tools.mutants`). `--pages SITE ...` times the
-explorers of built sites in turn, in Chromium (see `tools.page_times`).
+the sweep and exits with 1. `--memory` prints the most memory that sweeps of ten million rows use.
+`--mutants N` prints the share of small defects that the tests detect, for N defects in formulas and
+N in models (see `tools.mutants`). `--pages SITE ...` times the explorers of built sites in turn, in
+Chromium (see `tools.page_times`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from mlsysim import (
     Q_,
     Advice,
+    Best,
     DistributedResult,
     DistributedSolver,
     Fleet,
@@ -35,6 +37,7 @@ from mlsysim import (
     Models,
     OpenLoopResult,
     OpenLoopSolver,
+    Quantiles,
     ServingPlan,
     ServingResult,
     ServingSolver,
@@ -72,6 +75,7 @@ _TRAFFIC = Traffic(
 )
 _LIMITS = {"ttft_p99": Q_(1, "s"), "tpot_p99": Q_(50, "ms")}
 _MILLION = 1_000_000
+_READ = ["step_latency_total", "mfu", "memory"]
 # No two the same in a run of the benchmark: a lab remembers what it was asked last.
 _MOVES = itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16, 32, 64), (8, 16))
 
@@ -233,6 +237,59 @@ def lab_view() -> object:
     return SPLIT.view({"tp": tp, "pp": pp, "microbatches": microbatches})
 
 
+# The resident memory of a process that imports the package, and of one that also sweeps.
+_SWEPT = """
+import resource, sys, tempfile
+from tools.bench import large_sweep
+with tempfile.TemporaryDirectory() as folder:
+    large_sweep(sys.argv[1], folder)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+_WAYS = ("nothing", "table", "columns", "into", "reduce")
+
+
+def large_sweep(way: str, folder: str) -> None:
+    """Sweep ten million configurations that differ in every axis, and read all that is kept."""
+    if way == "nothing":
+        return
+    keep: dict[str, Any] = {
+        "table": {},
+        "columns": {"columns": _READ},
+        "into": {"columns": _READ, "into": f"{folder}/rows"},
+        "reduce": {"reduce": [Best("mfu", 10), Quantiles("mfu", "memory")]},
+    }[way]
+    kept = sweep(
+        DistributedSolver,
+        model=Models.Llama3_70B,
+        fleet=Systems.Clusters.Research_256,
+        batch_size=np.arange(1, 1001),
+        seq_len=np.arange(1, 101) * 64,
+        tp_size=[1, 2, 4, 8],
+        pp_size=[1, 2, 4, 8, 16],
+        microbatch_count=[8, 16, 32, 64, 128],
+        **keep,
+    )
+    if isinstance(kept, Sweep):
+        for name in kept.columns:
+            if name in _READ or way == "table":
+                kept[name].sum()
+
+
+def memory() -> int:
+    """Print the most memory that each way to sweep ten million rows uses, in MB."""
+    megabytes = {}
+    for way in _WAYS:
+        done = subprocess.run(
+            [sys.executable, "-c", _SWEPT, way], capture_output=True, text=True, check=True
+        )
+        megabytes[way] = round(int(done.stdout) * 1024 / 1e6)
+    without = megabytes["nothing"]
+    more = {way: megabytes[way] - without for way in _WAYS[1:]}
+    ratios = {way: round(size / more["table"], 3) for way, size in more.items()}
+    print(json.dumps({"process_MB": megabytes, "sweep_MB": more, "to_table": ratios}, indent=2))
+    return 0
+
+
 def law(cells: int, seed: int) -> int:
     """Compare random sweeps with `solve`; return 1 if a row differs."""
     start = time.perf_counter()
@@ -258,12 +315,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--law", type=int, metavar="CELLS", help="compare sweeps with solve")
     parser.add_argument("--seed", type=int, default=0, help="seed for sweeps and mutants")
+    parser.add_argument("--memory", action="store_true", help="memory of ten million rows")
     parser.add_argument("--mutants", type=int, metavar="N", help="test mutants of the equations")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="also time other tools")
     parser.add_argument("--pages", type=Path, nargs="+", metavar="SITE", help="time built sites")
     options = parser.parse_args()
     if options.law is not None:
         return law(options.law, options.seed)
+    if options.memory:
+        return memory()
     if options.mutants is not None:
         return mutants.score(options.mutants, options.seed)
     if options.pages is not None:

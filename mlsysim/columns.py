@@ -1,0 +1,163 @@
+"""The columns of a sweep: which there are, and their values from the models of all rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
+from mlsysim.core.fields import units_of
+from mlsysim.core.table import Column
+from mlsysim.core.units import si_factor
+from mlsysim.grid import Grid, Part
+from mlsysim.slices import Executors, Progress, reporter, run_slices
+from mlsysim.spread import SpreadColumn, unknown
+
+# Without them, a table cannot tell which of its rows to compare.
+_MARKS = ("feasible", "valid")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The unit of a column, and the type of its values."""
+
+    unit: str
+    kind: np.dtype[Any]
+
+
+def heads_of(grid: Grid, names: Any) -> dict[str, Head]:
+    """Return the columns of a sweep: the axes, the chosen fields, and what marks rows.
+
+    Raises
+    ------
+    ConfigError
+        If `names` is not a list of fields.
+    """
+    units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
+    fields = {name: Head(units.get(name, ""), kind) for name, kind in _output_types(grid).items()}
+    axes = {name: Head(unit, _kind(values)) for name, (values, unit) in grid.shown().items()}
+    every = {**axes, **fields, "valid": Head("", np.dtype(bool))}
+    if names is None:
+        return every
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(
+            f"columns = {shown(names)} is not a list of names: give fields of "
+            f"{grid.cls.result.__name__}, such as {next(iter(fields))!r}",
+            argument="columns",
+        )
+    for name in names:
+        if name not in every:
+            raise UnknownEntryError.build(name, "column", every)
+    wanted = {*axes, *names, *_MARKS}
+    return {name: head for name, head in every.items() if name in wanted}
+
+
+def _kind(values: NDArray[Any]) -> np.dtype[Any]:
+    switches = values.dtype == object and {type(value) for value in values} == {bool}
+    return np.dtype(bool) if switches else values.dtype
+
+
+def valid_rows(grid: Grid, parts: list[Part]) -> NDArray[np.bool_]:
+    """Return a mask of the rows that have an answer."""
+    valid = np.zeros(grid.size, bool)
+    for part in parts:
+        valid[part.rows] = part.valid
+    return valid
+
+
+def columns_of(
+    grid: Grid,
+    parts: list[Part],
+    valid: NDArray[np.bool_],
+    names: Collection[str],
+    executor: Executors | None = None,
+    progress: Progress = False,
+) -> dict[str, Column]:
+    """Run the models, and return the axes and the named outputs in their units.
+
+    Outputs of invalid rows are unknown.
+    """
+    outputs = _outputs_of(grid, parts, names, executor, progress)
+    columns = grid.columns()
+    units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
+    missing = None if valid.all() else ~valid
+    for name, values in outputs.items():
+        if name not in names:
+            continue
+        unit = units.get(name, "")
+        factor = si_factor(unit)
+        converted = values if factor == 1 else values / factor
+        if missing is not None and name in columns:  # the result repeats this argument
+            spread = np.broadcast_to(converted, grid.shape).reshape(-1).copy()
+            spread[missing] = grid.numbers(name)[missing] / factor
+            columns[name] = Column(spread, unit)
+        else:
+            columns[name] = SpreadColumn(converted, grid.shape, unit, missing)
+    columns["valid"] = Column(valid)
+    return columns
+
+
+def _outputs_of(
+    grid: Grid,
+    parts: list[Part],
+    names: Collection[str],
+    executor: Executors | None,
+    progress: Progress,
+) -> dict[str, NDArray[Any]]:
+    """Run the models and join their outputs, one column per output.
+
+    If the model of a row does not return an output, the output is unknown in that row. In a row
+    without a model, all outputs are unknown.
+    """
+    report = reporter(progress)
+    joined: dict[str, NDArray[Any]] = {}
+    before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
+    for part in parts:
+        shift = partial(_shifted, report, before, grid.size)
+        model = partial(_named, part.model, names)
+        outputs = run_slices(model, part.inputs, part.shape, executor, shift)
+        before += len(part.valid)
+        for name, values in outputs.items():
+            numbers = values.astype(float) if values.dtype.kind in "iu" else values
+            if isinstance(part.rows, slice):
+                joined[name] = numbers
+                continue
+            column = joined.setdefault(name, unknown(grid.size, numbers.dtype).reshape(grid.shape))
+            column.reshape(-1)[part.rows] = np.broadcast_to(numbers, part.shape).reshape(-1)
+    if not parts:
+        joined = {name: unknown(1, kind) for name, kind in _output_types(grid).items()}
+    return joined
+
+
+def _named(
+    model: Callable[[Any], dict[str, Any]], names: Collection[str], inputs: Any
+) -> dict[str, Any]:
+    """Run a model for some of its outputs, so that no others travel from a worker or fill memory.
+
+    If it has none of them, all are returned, because a slice without outputs is a lost one.
+    """
+    outputs = model(inputs)
+    return {name: value for name, value in outputs.items() if name in names} or outputs
+
+
+def _output_types(grid: Grid) -> dict[str, np.dtype[Any]]:
+    """Return the outputs of the solver's models, and their types, without running one."""
+    rest = grid.cls.rest({}, None)
+    kinds = {"bool": np.dtype(bool), "str": np.dtype(str)}
+    return {
+        item.name: np.dtype(float) if "unit" in item.metadata else kinds[str(item.type)]
+        for item in dataclasses.fields(grid.cls.result)
+        if item.name not in rest
+    }
+
+
+def _shifted(
+    report: Callable[[int, int], None], before: int, total: int, done: int, _: int
+) -> None:
+    report(before + done, total)
