@@ -206,14 +206,14 @@ def _claim(folder: Path, manifest: dict[str, Any]) -> None:
             differing = [name for name in now if before.get(name) != now[name]] or differing
         if differing:
             raise ConfigError(
-                f"into = {shown(str(folder))} has the files of another sweep, which differs in "
+                f"into = {shown(folder.name)} has the files of another sweep, which differs in "
                 f"{', '.join(differing)}: give a new folder, or resume with the same arguments",
                 argument="into",
             )
         return
     if any(folder.iterdir()):
         raise ConfigError(
-            f"into = {shown(str(folder))} has other files: give a new or an empty folder",
+            f"into = {shown(folder.name)} has other files: give a new or an empty folder",
             argument="into",
         )
     partial = folder / f".{_MANIFEST}.{uuid4().hex}"

@@ -252,12 +252,12 @@ def large_sweep(way: str, folder: str) -> None:
     """Sweep ten million configurations that differ in every axis, and read all that is kept."""
     if way == "nothing":
         return
-    keep: dict[str, Any] = {
+    ways: dict[str, dict[str, Any]] = {
         "table": {},
         "columns": {"columns": _READ},
         "into": {"columns": _READ, "into": f"{folder}/rows"},
         "reduce": {"reduce": [Best("mfu", 10), Quantiles("mfu", "memory")]},
-    }[way]
+    }
     kept = sweep(
         DistributedSolver,
         model=Models.Llama3_70B,
@@ -267,7 +267,7 @@ def large_sweep(way: str, folder: str) -> None:
         tp_size=[1, 2, 4, 8],
         pp_size=[1, 2, 4, 8, 16],
         microbatch_count=[8, 16, 32, 64, 128],
-        **keep,
+        **ways[way],
     )
     if isinstance(kept, Sweep):
         for name in kept.columns:

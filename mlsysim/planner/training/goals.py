@@ -151,7 +151,8 @@ class Goal:
         if not price.rented:  # the rent includes electricity
             axes["utilization"] = _drawn(fleet, utilization)
             more |= {"kwh_price": self._kwh_price, "datacenter": self._place}
-        return sweep(EconomicsSolver, how="zip", fleet=fleet, **axes, **more)
+        costs: Sweep = sweep(EconomicsSolver, how="zip", fleet=fleet, **axes, **more)
+        return costs
 
     def _cost(self, fleet: Fleet, answers: Sweep, days: NDArray[Any]) -> tuple[NDArray[Any], str]:
         drawn = np.asarray(answers["power_utilization"], dtype=float)
@@ -166,7 +167,9 @@ class Goal:
     def footprints(self, fleet: Fleet, days: NDArray[Any], utilization: NDArray[Any]) -> Sweep:
         """Return the energy and carbon of a fleet for some days."""
         axes: dict[str, Any] = {"duration_days": days, "utilization": _drawn(fleet, utilization)}
-        return sweep(SustainabilitySolver, how="zip", fleet=fleet, datacenter=self._place, **axes)
+        place = self._place
+        table: Sweep = sweep(SustainabilitySolver, how="zip", fleet=fleet, datacenter=place, **axes)
+        return table
 
 
 def _drawn(fleet: Fleet, utilization: NDArray[Any]) -> NDArray[Any]:
