@@ -353,7 +353,7 @@ def report(folder: Path | None) -> None:
             "distributed_solve_textbook": microseconds(textbook_solve, 200),
             "serving_solve": microseconds(serving_solve, 200),
             "open_loop_solve": microseconds(open_loop_solve, 20),
-            "explain": microseconds(lambda: distributed_solve().explain(), 5),
+            "explain": microseconds(lambda: str(distributed_solve().explain()), 5),
             "lab_view": microseconds(lab_view, 5),
         },
         "sweep_configurations_per_s": {

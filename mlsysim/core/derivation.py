@@ -58,7 +58,7 @@ class Step:
     @property
     def equation_text(self) -> str:
         """The arithmetic with the names of its arguments."""
-        return expression(self.formula.function) if self.formula else self.line
+        return _equation(self.formula.function) if self.formula else self.line
 
     @property
     def numbers_text(self) -> str:
@@ -559,6 +559,12 @@ def _put_in(tree: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 
     result: ast.expr = Substitute().visit(copy.deepcopy(tree))
     return result
+
+
+@functools.cache
+def _equation(function: Callable[..., Any]) -> str:
+    """Write a formula's arithmetic with the names of its arguments."""
+    return expression(function)
 
 
 def expression(function: Callable[..., Any], numbers: Mapping[str, str] | None = None) -> str:

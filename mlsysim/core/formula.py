@@ -86,7 +86,8 @@ class Formula:
 FORMULAS: dict[str, Formula] = {}
 """Every formula of the package by name."""
 
-_BY_CODE: dict[CodeType, Formula] = {}
+_BY_CODE: dict[int, Formula] = {}
+"""By the identity of the code object, because its hash takes long."""
 
 
 def formula(function: F) -> F:
@@ -94,10 +95,10 @@ def formula(function: F) -> F:
     entry = Formula(function.__name__, function)
     if entry.name in FORMULAS:
         raise ValueError(f"two formulas are named {entry.name}")
-    FORMULAS[entry.name] = _BY_CODE[function.__code__] = entry
+    FORMULAS[entry.name] = _BY_CODE[id(function.__code__)] = entry
     return function
 
 
 def formula_of(code: CodeType) -> Formula | None:
     """Return the formula that has this code object."""
-    return _BY_CODE.get(code)
+    return _BY_CODE.get(id(code))

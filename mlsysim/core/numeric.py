@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeAlias
 
-from mlsysim.core.recording import Recorded, applied, value_of
+from mlsysim.core.recording import Recorded, applied, chosen, value_of
 
 Value: TypeAlias = Any
 """What a formula takes and returns: a float, an array, a quantity or a recorded number."""
@@ -44,7 +44,7 @@ def maximum(a: Any, b: Any) -> Any:
     if type(a) in _PLAIN and type(b) in _PLAIN:  # the usual case, with a fast test
         return a if a >= b or a != a else b
     if _is_recorded(a, b):
-        return applied(maximum, a, b)
+        return chosen(maximum, a, b)
     if _is_array(a, b):
         import numpy
 
@@ -57,7 +57,7 @@ def minimum(a: Any, b: Any) -> Any:
     if type(a) in _PLAIN and type(b) in _PLAIN:
         return a if a <= b or a != a else b
     if _is_recorded(a, b):
-        return applied(minimum, a, b)
+        return chosen(minimum, a, b)
     if _is_array(a, b):
         import numpy
 
@@ -218,63 +218,65 @@ def _part(function: Callable[..., tuple[float, ...]], place: int) -> Callable[..
 
 def ceil(value: Any) -> Any:
     """Smallest whole number that is not below `value`."""
-    if _is_recorded(value):
-        return applied(ceil, value)
-    return _elementwise(value, _CEIL, "ceil")
+    if type(value) is float:  # the usual case, with a fast test
+        return _CEIL(value)
+    return applied(ceil, value) if _is_recorded(value) else _elementwise(value, _CEIL, "ceil")
 
 
 def floor(value: Any) -> Any:
     """Largest whole number that is not above `value`."""
-    if _is_recorded(value):
-        return applied(floor, value)
-    return _elementwise(value, _FLOOR, "floor")
+    if type(value) is float:  # the usual case, with a fast test
+        return _FLOOR(value)
+    return applied(floor, value) if _is_recorded(value) else _elementwise(value, _FLOOR, "floor")
 
 
 def log2(value: Any) -> Any:
     """Logarithm to base two."""
-    if _is_recorded(value):
-        return applied(log2, value)
-    return _elementwise(value, math.log2, "log2")
+    if type(value) is float:  # the usual case, with a fast test
+        return math.log2(value)
+    return applied(log2, value) if _is_recorded(value) else _elementwise(value, math.log2, "log2")
 
 
 def erf(value: Any) -> Any:
     """Error function, from which the normal distribution follows."""
-    if _is_recorded(value):
-        return applied(erf, value)
-    return _one_by_one(value, math.erf)
+    if type(value) is float:
+        return math.erf(value)
+    return applied(erf, value) if _is_recorded(value) else _one_by_one(value, math.erf)
 
 
 def log(value: Any) -> Any:
     """Natural logarithm."""
-    if _is_recorded(value):
-        return applied(log, value)
-    return _one_by_one(value, math.log)
+    if type(value) is float:
+        return math.log(value)
+    return applied(log, value) if _is_recorded(value) else _one_by_one(value, math.log)
 
 
 def exp(value: Any) -> Any:
     """Exponential function."""
-    if _is_recorded(value):
-        return applied(exp, value)
-    return _one_by_one(value, math.exp)
+    if type(value) is float:
+        return math.exp(value)
+    return applied(exp, value) if _is_recorded(value) else _one_by_one(value, math.exp)
 
 
 def expm1(value: Any) -> Any:
     """Exponential function less one, exact for small values."""
-    if _is_recorded(value):
-        return applied(expm1, value)
-    return _one_by_one(value, math.expm1)
+    if type(value) is float:
+        return math.expm1(value)
+    return applied(expm1, value) if _is_recorded(value) else _one_by_one(value, math.expm1)
 
 
 def sqrt(value: Any) -> Any:
     """Square root, of the dimension's square root."""
+    # Correctly rounded, like NumPy's. A power of 0.5 can be off in the last digit.
+    if isinstance(value, float):
+        return math.sqrt(value)
     if _is_recorded(value):
         return applied(sqrt, value)
     if _is_array(value):
         import numpy
 
         return numpy.sqrt(value)
-    # Correctly rounded, like NumPy's. A power of 0.5 can be off in the last digit.
-    return math.sqrt(value) if isinstance(value, float) else value**0.5
+    return value**0.5
 
 
 def gcd(a: Any, b: Any) -> Any:

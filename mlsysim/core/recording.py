@@ -9,7 +9,6 @@ time only during a derivation.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from mlsysim.core.formula import Formula, formula_of
+from mlsysim.core.units import Q_
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 """Frames of their own in Python 3.11, which later versions run inside the function (PEP 709). Here
@@ -49,8 +49,10 @@ class Recorded:
 
     Attributes
     ----------
-    value : Quantity
+    magnitude : float
         The number itself.
+    unit : Unit or None
+        Its unit; `None` if it is not a quantity.
     operation : str
         Sign or name of the operation that made it; empty for an input.
     operands : tuple
@@ -65,7 +67,16 @@ class Recorded:
         The first variable to which it was bound.
     """
 
-    __slots__ = ("arguments", "formula", "name", "operands", "operation", "origin", "value")
+    __slots__ = (
+        "arguments",
+        "formula",
+        "magnitude",
+        "name",
+        "operands",
+        "operation",
+        "origin",
+        "unit",
+    )
 
     def __init__(
         self,
@@ -73,8 +84,12 @@ class Recorded:
         operation: str = "",
         operands: tuple[Any, ...] = (),
         origin: Input | None = None,
+        unit: Any = None,
     ) -> None:
-        self.value = value
+        if unit is None and hasattr(value, "magnitude"):
+            value, unit = value.magnitude, _UNITS.setdefault(value.units, value.units)
+        self.magnitude = value
+        self.unit = unit
         self.operation = operation
         self.operands = operands
         self.origin = origin
@@ -82,14 +97,25 @@ class Recorded:
         self.arguments: dict[str, Any] = {}
         self.name = ""
 
+    @property
+    def value(self) -> Any:
+        """The number with its unit. Few are shown, so arithmetic is on magnitudes."""
+        return self.magnitude if self.unit is None else Q_(self.magnitude, self.unit)
+
     def __repr__(self) -> str:
         return f"<Recorded {self.name or self.operation}: {self.value}>"
 
     def __neg__(self) -> Recorded:
-        return Recorded(-self.value, "-", (self,))
+        return Recorded(-self.magnitude, "-", (self,), unit=self.unit)
 
     # Hashed by identity, although the model's comparisons use values.
     __hash__ = object.__hash__
+
+
+_UNITS: dict[Any, Any] = {}
+"""One object for each unit, so that it can be found by its identity."""
+_RESULTS: dict[tuple[str, int, int], tuple[bool, Any]] = {}
+"""Whether an operation on two units is one on magnitudes, and the unit of its results."""
 
 
 def value_of(number: Any) -> Any:
@@ -103,9 +129,57 @@ def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
     return Recorded(value, function.__name__, operands)
 
 
+def chosen(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Recorded:
+    """Apply a function that returns one of two numbers, of which one or both are recorded."""
+    value, unit = _unwatched(_result, "-", operator.sub, function, one, other)
+    return Recorded(value, function.__name__, (one, other), unit=unit)
+
+
+def _result(
+    sign: str, trial: Callable[..., Any], function: Callable[..., Any], one: Any, other: Any
+) -> tuple[Any, Any]:
+    """Return a function of two numbers and the unit of the result; `None` for no or any unit.
+
+    Quantities take longer than their arithmetic, so it is on magnitudes if an operation on the same
+    two units, `trial`, has shown that no number is converted.
+    """
+    a, unit = (one.magnitude, one.unit) if type(one) is Recorded else (one, None)
+    b, second = (other.magnitude, other.unit) if type(other) is Recorded else (other, None)
+    if type(a) in _PLAIN and type(b) in _PLAIN:
+        key = sign, id(unit), id(second)
+        if key not in _RESULTS:
+            _RESULTS[key] = _tried(sign, trial, unit, second)
+        alike, made = _RESULTS[key]
+        if alike:
+            return function(a, b), made
+    return function(value_of(one), value_of(other)), None
+
+
+_PLAIN = (float, int)
+
+
+def _tried(
+    sign: str, function: Callable[[Any, Any], Any], one: Any, other: Any
+) -> tuple[bool, Any]:
+    """Try an operation on quantities of two units. A power's unit depends on the exponent."""
+    if sign == "**" and one is not None and not one.dimensionless:
+        return False, None
+    a, b = (
+        number if unit is None else Q_(number, unit) for number, unit in ((3.0, one), (2.0, other))
+    )
+    try:
+        value = function(a, b)
+    except TypeError:  # of different dimensions, unless one is zero
+        return False, None
+    made = Recorded(value)
+    return made.magnitude == function(3.0, 2.0), made.unit
+
+
 def _unwatched(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function on quantities without watching: their arithmetic has no useful names."""
+    """Call a function without watching: the arithmetic inside has no useful names."""
     watch = sys.getprofile()
+    if watch is None:
+        return function(*values)
     sys.setprofile(None)
     try:
         return function(*values)
@@ -123,17 +197,20 @@ def _profile_with(profiler: Any) -> None:
 
 
 def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    def forward(self: Recorded, other: Any) -> Recorded:
-        return Recorded(_unwatched(function, self.value, value_of(other)), sign, (self, other))
+    def operated(one: Any, other: Any) -> Recorded:
+        value, unit = _result(sign, function, function, one, other)
+        return Recorded(value, sign, (one, other), unit=unit)
 
-    def backward(self: Recorded, other: Any) -> Recorded:
-        return Recorded(_unwatched(function, other, self.value), sign, (other, self))
-
-    return forward, backward
+    return (
+        lambda self, other: _unwatched(operated, self, other),
+        lambda self, other: _unwatched(operated, other, self),
+    )
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Any:
-    return lambda self, other: bool(_unwatched(function, self.value, value_of(other)))
+    return lambda self, other: bool(
+        _unwatched(_result, "-", operator.sub, function, self, other)[0]
+    )
 
 
 for _sign, _word, _function in (
@@ -169,6 +246,8 @@ def watching(*modules: str) -> Iterator[None]:
         Names of variables are read in functions of these modules, and of those inside them.
     """
     open_calls: list[dict[str, Any]] = []
+    records: dict[int, tuple[object, int]] = {}
+    """Records whose numbers have names, by identity, with the number of their fields."""
 
     def read_names(frame: FrameType | None) -> None:
         inner: dict[str, Any] = {}
@@ -177,17 +256,17 @@ def watching(*modules: str) -> Iterator[None]:
         if frame is None or frame.f_code.co_name.startswith(("<", "__")):
             return
         if frame.f_globals.get("__name__", "").startswith(modules):
-            _name(frame.f_locals | inner)
+            _name(frame.f_locals | inner if inner else frame.f_locals, records)
 
     def watch(frame: FrameType, event: str, result: Any) -> None:
-        if frame.f_code.co_name in _COMPREHENSIONS:
-            return
         if event == "call":
+            if frame.f_code.co_name in _COMPREHENSIONS:
+                return
             # The caller binds its variables before the called function binds its own.
             read_names(frame.f_back)
             if formula_of(frame.f_code):
                 open_calls.append(dict(frame.f_locals))
-        elif event == "return":
+        elif event == "return" and frame.f_code.co_name not in _COMPREHENSIONS:
             found = formula_of(frame.f_code)
             if found is None:
                 read_names(frame)
@@ -205,14 +284,18 @@ def watching(*modules: str) -> Iterator[None]:
         _profile_with(before)
 
 
-def _name(variables: dict[str, Any]) -> None:
+def _name(variables: dict[str, Any], records: dict[int, tuple[object, int]]) -> None:
     """Name the numbers that variables hold, directly or as fields of a record."""
     for variable, value in variables.items():
-        if variable == "self":
-            continue
-        if isinstance(value, Recorded):
-            value.name = value.name or variable
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            for field, part in vars(value).items():
+        kind = type(value)
+        if kind is Recorded:
+            if not value.name and variable != "self":
+                value.name = variable
+        elif hasattr(kind, "__dataclass_fields__") and variable != "self":
+            fields = vars(value)
+            if records.get(id(value), (None, 0))[1] == len(fields):
+                continue
+            records[id(value)] = value, len(fields)
+            for field, part in fields.items():
                 if isinstance(part, Recorded):
                     part.name = part.name or f"{variable}.{field}"
