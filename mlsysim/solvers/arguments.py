@@ -142,6 +142,8 @@ class Number(Argument):
 
     def _single(self, name: str, value: Any) -> Any:
         """Return one number, without its unit."""
+        if type(value) is int or type(value) is float:
+            return value
         if is_array(getattr(value, "magnitude", value)):
             raise ConfigError(f"{name} is an array: give {self.wanted}", argument=name)
         amount = strip(value, self.unit, name, self.wanted) if is_quantity(value) else value

@@ -23,7 +23,7 @@ from mlsysim.core.result import Result
 from mlsysim.core.types import TransformerModel
 from mlsysim.core.units import dress
 from mlsysim.solvers.arguments import Argument, Number, Switch, is_axis
-from mlsysim.solvers.signatures import arguments_of, composed, given_to
+from mlsysim.solvers.signatures import arguments_of, composed, defaults_in, given_to
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - models call their inputs `i`
 R = TypeVar("R", bound=Result)
@@ -76,7 +76,8 @@ class Solver(Generic[I, R]):
     parameters: ClassVar[Mapping[str, Argument]]
     defaults: ClassVar[Mapping[str, Any]]
     units: ClassVar[Mapping[str, str]]
-    _signature: ClassVar[inspect.Signature]
+    _usual: ClassVar[Mapping[str, Any]]
+    """Defaults in the form that the solver uses, without those of arguments that must be given."""
 
     def __init_subclass__(cls) -> None:
         kinds = arguments_of(cls.solve)
@@ -84,8 +85,12 @@ class Solver(Generic[I, R]):
             return  # a `solve` that passes its arguments on to that of the base class
         composed()(getattr(cls.solve, "__func__", cls.solve))
         cls.parameters = kinds
-        cls._signature = inspect.signature(cls.solve)
-        cls.defaults = {n: item.default for n, item in cls._signature.parameters.items()}
+        cls.defaults = defaults_in(cls.solve)
+        cls._usual = {
+            name: kind.admit(name, cls.defaults[name])
+            for name, kind in kinds.items()
+            if cls.defaults[name] is not inspect.Parameter.empty
+        }
         cls.units = {n: kind.unit for n, kind in kinds.items() if isinstance(kind, Number | Switch)}
 
     @classmethod
@@ -108,13 +113,14 @@ class Solver(Generic[I, R]):
 
         Those that are left out have their defaults.
         """
-        empty = inspect.Parameter.empty
-        known = {n: None if usual is empty else usual for n, usual in cls.defaults.items()}
-        known.update(given)
-        inputs: I = cls.inputs(
-            {name: kind.admit(name, known[name]) for name, kind in cls.parameters.items()},
-            cls.units,
-        )
+        usual, defaults = cls._usual, cls.defaults
+        values = {
+            name: usual[name]
+            if name in usual and (name not in given or given[name] is defaults[name])
+            else kind.admit(name, given.get(name))
+            for name, kind in cls.parameters.items()
+        }
+        inputs: I = cls.inputs(values, cls.units)
         cls.check(inputs)
         return inputs
 
@@ -142,9 +148,9 @@ class Solver(Generic[I, R]):
         """
         given = {name: own[name] for name in cls.parameters if name in own}
         if shared is not None:
-            given = given_to(cls._signature, given, shared)
+            given = given_to(cls.defaults, given, shared)
         for name, value in given.items():
-            if is_axis(value):
+            if value is not cls.defaults[name] and is_axis(value):
                 raise ConfigError(
                     f"{name} = {shown(value)} has several values: give one, or use sweep",
                     argument=name,
@@ -166,9 +172,9 @@ class Solver(Generic[I, R]):
     def derive(cls, given: Mapping[str, Any]) -> Derivation:
         """Run the model on recorded numbers and return the derivation of its outputs."""
         inputs = cls.admit(given)
-        model = cls.model(inputs)
+        model, recorded = cls.model(inputs), inputs.recorded()
         with watching(__package__, "mlsysim.core.types", model.__module__):
-            outputs = model(inputs.recorded())
+            outputs = model(recorded)
         return Derivation(outputs)
 
 

@@ -94,23 +94,34 @@ def defaults_of(shared: Any) -> dict[str, Any]:
     return values
 
 
+def defaults_in(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the default of each argument of a function; `Parameter.empty` if there is none."""
+    parameters = inspect.signature(function).parameters
+    return {name: item.default for name, item in parameters.items()}
+
+
 def given_to(
-    signature: inspect.Signature, own: Mapping[str, Any], shared: Mapping[str, Any]
+    defaults: Mapping[str, Any], own: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return all arguments of a call, with the defaults of those that are left out.
 
     `own` are the values of a function's own arguments, such as its `locals()`, and `shared` those
-    of shared ones. `signature` is the composed signature.
+    of shared ones. `defaults` are those of the composed signature (`defaults_in`).
 
     Raises
     ------
     TypeError
         If there is no such argument, or one is missing.
     """
-    stated = {name: value for name, value in own.items() if name in signature.parameters}
-    arguments = signature.bind(**stated, **shared)
-    arguments.apply_defaults()
-    return arguments.arguments
+    stated = {name: value for name, value in own.items() if name in defaults}
+    given = {**defaults, **stated, **shared}
+    if len(given) > len(defaults):
+        unknown = next(name for name in shared if name not in defaults)
+        raise TypeError(f"got an unexpected keyword argument {unknown!r}")
+    for name, value in given.items():
+        if value is inspect.Parameter.empty:
+            raise TypeError(f"missing a required argument: {name!r}")
+    return given
 
 
 def notes_of(function: Any) -> dict[str, str]:

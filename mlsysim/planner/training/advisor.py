@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from inspect import signature
 from itertools import islice
 from typing import Annotated, Any, Unpack
 
@@ -32,7 +31,7 @@ from mlsysim.registry.calibration.published import best_published
 from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.arguments import Amount, Choice, Portion, Switch, is_axis
-from mlsysim.solvers.signatures import composed, given_to
+from mlsysim.solvers.signatures import composed, defaults_in, given_to
 from mlsysim.solvers.training.inputs import TrainingArguments
 
 _MOST_CHOICES = 10_000
@@ -210,7 +209,7 @@ def advise(
     >>> advice.best.feasible
     True
     """
-    given = given_to(signature(advise), locals(), job)
+    given = given_to(defaults_in(advise), locals(), job)
     fleets, batches = _several("fleet", fleet), _several("batch_size", batch_size)
     _check_searches(fleets, batches)
     economics = {
