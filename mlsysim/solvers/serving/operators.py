@@ -46,7 +46,7 @@ from mlsysim.solvers.work import stored_weights
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""
     c, d = i.calibration, device_rates(i)
-    loop = closed_loop(i, d)
+    loop = closed_loop(i, d, prefill_pass(i, d, 1))
     itl, ttft, request_rate = loop.itl, loop.ttft, loop.request_rate
     running, memory, energy = loop.batch.running, loop.batch.memory, loop.energy
     needed, stage = memory.fullest(i.batch_size, i.seq_len + i.output_len)
@@ -121,13 +121,15 @@ class ClosedLoop:
     """Power and energy, by field of the result."""
 
 
-def closed_loop(i: ServingInputs, d: Device) -> ClosedLoop:
-    """Return the times and the rate of an engine that always has `batch_size` requests."""
-    c, batch = i.calibration, _batch(i)
+def closed_loop(i: ServingInputs, d: Device, alone: Pass) -> ClosedLoop:
+    """Return the times and the rate of an engine that always has `batch_size` requests.
+
+    `alone` is the pass of one prompt, which does not depend on `batch_size`.
+    """
+    c, batch = i.calibration, batch_of(i)
     running = batch.running
 
-    # One prompt and one decode step, each running by itself
-    alone = prefill_pass(i, d, 1)
+    # One decode step, running by itself
     mean_context = f.mean_context(i.seq_len, i.output_len)
     step = decode_pass(i, d, running, mean_context)
     decode = step.time / i.accepted
@@ -239,7 +241,7 @@ class Batch:
     """The part of them that adds time; fitted constants already include their engine's own."""
 
 
-def _batch(i: ServingInputs) -> Batch:
+def batch_of(i: ServingInputs) -> Batch:
     """Return the sequences that are admitted, and the effect of a cache that they fill.
 
     While the cache is full, each new token evicts a token of another sequence, which is prefilled

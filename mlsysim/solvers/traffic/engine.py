@@ -27,6 +27,7 @@ from mlsysim.solvers.serving.memory import loading_time, pass_budget
 from mlsysim.solvers.serving.operators import (
     ClosedLoop,
     aligned_prompts,
+    batch_of,
     closed_loop,
     gathered_tokens,
     preempted_share,
@@ -53,9 +54,12 @@ number matters only for short prompts, which wait for weights that the pass read
 def interpolated(knots: tuple[Value, ...], values: tuple[Value, ...], at: Value) -> Value:
     """Interpolate linearly between knots in ascending order; constant beyond the first and last."""
     value = values[0]
+    plain = {type(at), *map(type, knots)} == {float}
     for k in range(1, len(knots)):
         if knots[k] is knots[k - 1]:
             continue
+        if plain and at <= knots[k - 1]:
+            break  # the rest adds nothing
         part = (at - knots[k - 1]) / maximum(knots[k] - knots[k - 1], _SMALL)
         value = value + maximum(0, minimum(part, 1)) * (values[k] - values[k - 1])
     return value
@@ -220,13 +224,16 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     # The cached and loaded shares are subtracted below, for each prompt.
     running = i.but(output_len=length, cached_share=0.0, loaded_share=0.0)
     device = device_rates(i)
-    full = closed_loop(running.but(batch_size=i.batch_limit), device).batch
+    full = batch_of(running.but(batch_size=i.batch_limit))
     places = full.running
     sizes = tuple(minimum(float(2**power), places) for power in range(_DOUBLINGS))
+    alone = prefill_pass(running, device, 1)
     loops: list[ClosedLoop] = []
     for sequences, before in zip(sizes, [None, *sizes], strict=False):
-        same = sequences is before  # at the places, the sizes repeat
-        loops.append(loops[-1] if same else closed_loop(running.but(batch_size=sequences), device))
+        if sequences is before:  # at the places, the sizes repeat
+            loops.append(loops[-1])
+            continue
+        loops.append(closed_loop(running.but(batch_size=sequences), device, alone))
     prompts = _prompt_times(i, device, places)
 
     # While the cache is full, each new token evicts another one, which a later pass computes again.
