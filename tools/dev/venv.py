@@ -23,7 +23,7 @@ STAMP = VENV / ".mlsysim-installed"
 UNFINISHED = "unfinished"
 ADOPTED = "not made by dev.py, and unfinished"
 LOCK = ROOT / "build" / "venv.lock"
-EXTRAS = ("tables", "cluster", "docs", "dev")
+EXTRAS = ("tables", "cluster", "parquet", "docs", "dev")
 
 # uv does not read pip's settings. These have the same meaning in uv; others have no equivalent.
 UV_NAMES = {
