@@ -128,6 +128,7 @@ _PARTIALS: dict[tuple[str, int], Callable[..., Iterable[float]]] = {
     ("log2", 1): lambda a: (1 / (a * math.log(2)),),
     ("exp", 1): lambda a: (math.exp(a),),
     ("expm1", 1): lambda a: (math.exp(a),),
+    ("log1p", 1): lambda a: (1 / (1 + a),),
     ("sqrt", 1): lambda a: (0.5 / math.sqrt(a) if a else math.inf,),
 }
 """Per operation and number of operands: the derivative with respect to each."""

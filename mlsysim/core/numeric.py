@@ -265,6 +265,13 @@ def expm1(value: Any) -> Any:
     return applied(expm1, value) if _is_recorded(value) else _one_by_one(value, math.expm1)
 
 
+def log1p(value: Any) -> Any:
+    """Natural logarithm of one more, exact for small values."""
+    if _is_recorded(value):
+        return applied(log1p, value)
+    return _one_by_one(value, math.log1p)
+
+
 def sqrt(value: Any) -> Any:
     """Square root, of the dimension's square root."""
     # Correctly rounded, like NumPy's. A power of 0.5 can be off in the last digit.

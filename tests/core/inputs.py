@@ -82,7 +82,7 @@ def _within_reach(drawn: dict[str, Any]) -> dict[str, Any]:
     return drawn | {name: 1e3 + drawn[name] % 1e5 for name in times if name in drawn}
 
 
-_LOADS = ("deviation", "load", "share", "utilization")
+_LOADS = ("deviation", "found_busy", "load", "share", "utilization")
 
 
 def _with_room(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +109,8 @@ _CONSISTENT: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "normal_score",
             "place_queue_wait",
             "requests_at_balance",
+            "share_found_busy",
+            "steps_with_backlog",
             "waiting_probability",
         ),
         _with_room,

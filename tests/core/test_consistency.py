@@ -129,6 +129,7 @@ def test_edges_of_bands():
     assert late.around(20) == (18, 30)
     assert Band().around(20) == (None, None)
     assert late.union(Band(low=0.5, high=1.2)) == Band(low=0.5, high=1.5)
+    assert narrow.union(late) == late
     assert late.union(Band()) == Band().union(late) == Band()
     assert [band.known for band in (late, Band())] == [True, False]
 

@@ -144,6 +144,29 @@ def test_requests_for_one_token_are_prefills():
     assert capacity < 1 / r.prefill_latency.to("s").magnitude
 
 
+@pytest.mark.parametrize("burstiness", [0, 1, 4])
+def test_times_grow_up_to_the_capacity(burstiness):
+    load = LOAD | {"seq_len": 8000, "output_len": 2, "input_variation": 1, "burstiness": burstiness}
+    capacity = OpenLoopSolver.solve(arrival_rate=1e-6, **load).request_capacity
+    rates = [(1 - room) * capacity.to("1/s").magnitude for room in (1e-3, 1e-5, 1e-7, 1e-9)]
+    times = [OpenLoopSolver.solve(arrival_rate=rate, **load).ttft_mean for rate in rates]
+    assert times == sorted(times)
+    table = sweep(OpenLoopSolver, arrival_rate=rates, **load)
+    assert list(table["ttft_mean"]) == times
+
+
+@pytest.mark.parametrize(("model", "tokens"), [(Models.Llama3_8B, 30), (Models.Llama3_70B, 150)])
+def test_a_lone_prompt_takes_the_time_of_its_length(model, tokens):
+    """Near an idle engine, a percentile is the time of a prompt of that length."""
+    load = {"model": model, "hardware": Hardware.MI300X, "output_len": 50}
+    varied = OpenLoopSolver.solve(arrival_rate=1e-6, seq_len=tokens, input_variation=2, **load)
+    deviation = math.sqrt(math.log(5))
+    for name, score in (("p50", 0), ("p99", 2.3263478740408408)):
+        length = tokens * math.exp(deviation * (score - deviation / 2))
+        alone = OpenLoopSolver.solve(arrival_rate=1e-6, seq_len=length, **load)
+        assert ms(varied[f"ttft_{name}"]) == pytest.approx(ms(alone.ttft_p50), rel=0.02)
+
+
 def test_an_engine_without_requests_is_idle():
     """An H100 that a program occupies draws the constant part of its power."""
     idle = PowerCalibrations.Hopper.constant_share * 700

@@ -210,6 +210,7 @@ def test_an_exchange_between_nodes_passes_the_ports():
         ({"attention_dp": 2}, "attention_dp"),
         ({"model": DENSE, "ep_size": 2}, "ep_size"),
         ({"redundant_experts": 1, "ep_size": 8}, "ep_size"),
+        ({"redundant_experts": 10**6}, "redundant_experts"),
         ({"tp_size": 1, "pp_size": 99, "hardware": TWO_NODES}, "attention_dp"),
         ({"draft_tokens": 1}, "acceptance_length"),
         ({"acceptance_length": 2.0}, "acceptance_length"),

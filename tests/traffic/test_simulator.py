@@ -26,7 +26,8 @@ ENGINE = Engine(
     prefill=10.0,
     prompts=(1.0, 2.0),
     reads=(15.0, 25.0),
-    long=45.0,
+    lengths=(0.0, 1_000.0),
+    lone=(5.0, 10_005.0),
     sizes=(1.0, 2.0, 4.0),
     decodes=(7.0, 8.0, 10.0),
     savings=(5.0, 5.0, 5.0),
@@ -326,7 +327,8 @@ def test_ranks_wait_for_one_that_reads(rate):
     said = OpenLoopSolver.solve(**plan, **spread, arrival_rate=rate)
     for field, percent in (("tpot_p50", 50), ("ttft_p99", 99)):
         simulated = found.percentile(field[:4], percent, skip=400)
-        assert said[field].to("s").magnitude == pytest.approx(simulated, rel=0.35)
+        # The simulator takes a line through the mean for the time of a long prompt.
+        assert said[field].to("s").magnitude == pytest.approx(simulated, rel=0.45)
 
 
 @pytest.mark.parametrize("variation", [0, 1])
@@ -340,7 +342,8 @@ def test_engines_that_never_decode(empty, load, variation):
         prefill=40e-3,
         prompts=(1.0, 8.0),
         reads=(empty + 40e-3, empty + 320e-3),
-        long=empty + 160e-3,
+        lengths=(0.0, 1_000.0),
+        lone=(empty, empty + 40),
         sizes=sizes,
         decodes=(8e-3, 8e-3, 20e-3),
         savings=(5e-3,) * 3,

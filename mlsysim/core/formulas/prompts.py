@@ -7,7 +7,7 @@ decode there is no pass without a prompt, so a busy engine has other passes than
 import math
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, exp, expm1, log, maximum, minimum, sqrt, where
+from mlsysim.core.numeric import Value, exp, expm1, log1p, maximum, minimum, sqrt, where
 
 __all__ = [
     "budget_wait",
@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 _SMALL = 1e-6
+_LEAST = 1e-14
+"""Least share of requests that arrive at an idle server; the difference from 1 is still exact."""
 _NEWTON = 12
 """Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
 
@@ -259,14 +261,22 @@ def share_found_busy(utilization: Value, burstiness: Value) -> Value:
     ----------
     Kleinrock (1975), Queueing Systems, volume 1, chapter 6, the queue G/M/1
     """
+    return _share_found_busy(utilization, burstiness)
+
+
+def _share_found_busy(utilization: Value, burstiness: Value) -> Value:
+    """Solve s = (1 + c (1 - s) / u) ** (-1 / c) for s < 1."""
     spread, load = maximum(burstiness, _SMALL), maximum(utilization, _SMALL)
-    below = maximum(1 - 2 * (1 - load) / (1 + spread), 0 * load)
-    share = where(spread < 1, below, load)  # both are below the solution
+    # We solve for the other share, which is the small one where a result depends on it most. Both
+    # starting points are above the solution, and every step ends above it.
+    idle = where(spread < 1, minimum(2 * (1 - load) / (1 + spread), 1), 1 - load)
     for _ in range(_NEWTON):
-        base = 1 + spread * (1 - share) / load
-        arriving = exp(-log(base) / spread)
-        share = share - (share - arriving) / (1 - arriving / (base * load))
-    return share
+        idle = maximum(idle, _LEAST)
+        base = spread * idle / load
+        arriving = log1p(base) / spread
+        slope = exp(-arriving) / (load * (1 + base)) - 1
+        idle = idle - (-expm1(-arriving) - idle) / slope
+    return 1 - maximum(idle, _LEAST)
 
 
 @formula
@@ -281,7 +291,7 @@ def budget_wait(found_busy: Value, time: Value, burstiness: Value, input_variati
     Parameters
     ----------
     found_busy : [1]
-        $\sigma$, share of the prompts that find others waiting.
+        $\sigma$, share of the prompts that arrive while others fill the passes.
     time : [s]
         $t$, time of a pass that one prompt takes.
     burstiness : [1]

@@ -18,7 +18,7 @@ STATE_EFFICIENCY = 0.0157
 
 @record
 class Band(Record):
-    """Measured over predicted values that four of five runs are meant to reach.
+    """Band of measured over predicted values that is meant to hold four of five runs.
 
     ``Band(low=0.9, high=1.2)`` contains measurements from 0.9 to 1.2 times the prediction, and
     ``Band()`` is the band of a prediction that no run supports. In a calibration, a band whose name

@@ -43,12 +43,21 @@ _DOUBLINGS = 15
 _LAUNCHED = 1.5
 """Steps before admission that the model of passes already includes: the rest of the running pass,
 and the decode step that shares a pass with the prompt."""
-_LONG = 4.0
-"""Mean lengths of the prompt that shows how long those take that are longer than the mean."""
 _SMALL = 1e-6
+PERCENTILES = {
+    "p50": (0.5, 0.0),
+    "p90": (0.1, 1.2815515655446004),
+    "p99": (0.01, 2.3263478740408408),
+}
+"""Percentiles: the share of requests beyond each, and its score in a normal distribution."""
 _TYPICAL_RUNNING = 32.0
 """Running sequences in the pass that shows how much of a prompt's time grows with its length. Their
 number matters only for short prompts, which wait for weights that the pass reads anyway."""
+
+
+def length_quantile(variation: Value, score: Value) -> Value:
+    """Return a percentile of lengths, relative to their mean."""
+    return f.lognormal_quantile(1, f.lognormal_deviation(1, variation * variation), score)
 
 
 def interpolated(knots: tuple[Value, ...], values: tuple[Value, ...], at: Value) -> Value:
@@ -77,8 +86,10 @@ class _PromptTimes:
     """Numbers of prompts in a pass, in ascending order, from one to as many as a stage takes."""
     reads: tuple[Value, ...]
     """Time of a stage to prefill so many prompts, without decode."""
-    long: Value
-    """Time of a pass with one prompt of `_LONG` times the mean length."""
+    lengths: tuple[Value, ...]
+    """Lengths of single prompts, relative to the mean, in ascending order."""
+    lone: tuple[Value, ...]
+    """Time of each of them in an engine without others."""
     seq_len: Value
     """Tokens of a prompt that are not in the cache."""
     attending: Value = 0.0
@@ -159,13 +170,8 @@ class Engine(_PromptTimes):
         )
 
     def prompt_time(self, length: Value) -> Value:
-        """Return the time of a prompt of `length` mean lengths in an engine without others.
-
-        Beyond `_LONG`, a prompt takes its share of the time.
-        """
-        shorter = self.empty + minimum(length, 1) * self.prefill
-        longer = maximum(length - 1, 0) / (_LONG - 1) * (self.long - self.alone)
-        return where(length < _LONG, shorter + longer, length / _LONG * self.long)
+        """Return the time of a prompt of `length` mean lengths in an engine without others."""
+        return interpolated(self.lengths, self.lone, length)
 
     @property
     def alone(self) -> Value:
@@ -261,7 +267,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
             prefill=nothing,
             prompts=tuple(single for _ in prompts.prompts),
             reads=tuple(nothing for _ in prompts.reads),
-            long=loops[0].decode,
+            lengths=(single,),
+            lone=(loops[0].decode,),
             seq_len=single,
             attending=nothing,
         )
@@ -341,12 +348,19 @@ def _prompt_times(i: OpenLoopInputs, device: Device, places: Value) -> _PromptTi
         known = alone - reading(plain.but(seq_len=fresh), 1)
         attending = maximum(where(i.known_share > 0, known, attending), attending)
     prefill = minimum(growing + attending, alone)
+    lengths: tuple[Value, ...] = (1 + zero_like(fresh),)
+    lone: tuple[Value, ...] = (alone,)
+    if not is_zero(i.input_variation):
+        scores = (score for _, score in PERCENTILES.values())
+        lengths = tuple(length_quantile(i.input_variation, score) for score in scores)
+        lone = tuple(reading(one.but(seq_len=length * i.seq_len), 1) for length in lengths)
     return _PromptTimes(
         empty=alone - prefill,
         prefill=prefill,
         prompts=tuple(numbers),
         reads=tuple(times),
-        long=maximum(reading(one.but(seq_len=_LONG * i.seq_len), 1), alone),
+        lengths=lengths,
+        lone=lone,
         seq_len=fresh,
         attending=attending,
     )

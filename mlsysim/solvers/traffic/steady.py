@@ -9,18 +9,12 @@ from typing import TypeAlias
 
 from mlsysim.core import formulas as f
 from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, when, where, zero_like
-from mlsysim.solvers.traffic.engine import Engine, interpolated
+from mlsysim.solvers.traffic.engine import PERCENTILES, Engine, interpolated, length_quantile
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
 _PASS_ROUNDS = 4
 """Times that the prompts of a pass are computed from its time."""
-PERCENTILES = {
-    "p50": (0.5, 0.0),
-    "p90": (0.1, 1.2815515655446004),
-    "p99": (0.01, 2.3263478740408408),
-}
-"""Percentiles: the share of requests beyond each, and its score in a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +218,9 @@ Deviations: TypeAlias = Callable[..., tuple[Value, ...]]
 """By how much each independent cause moves a percentile of a time away from its mean.
 
 Each is the difference of two times: with the percentile of a number of prompts or sequences, and
-with its mean. Both fall if hardware gets faster. A variance may grow, because faster memory makes
-passes shorter, but more dependent on their number of prompts.
+with its mean. Both fall on faster hardware, except that a percentile near capacity may not. A
+variance may grow, because faster memory makes passes shorter, but more dependent on their number of
+prompts.
 """
 
 
@@ -382,16 +377,11 @@ def _skewed(mean: Value, variance: Value) -> Callable[[Value], Value]:
     return percentile
 
 
-def _length_quantile(variation: Value, score: Value) -> Value:
-    """Return a percentile of lengths, relative to their mean."""
-    return f.lognormal_quantile(1, f.lognormal_deviation(1, variation * variation), score)
-
-
 def _alone(engine: Engine, requests: Requests, score: Value) -> Value:
     """Return a percentile of the time of a prompt in an engine without other requests."""
     if is_zero(requests.input_variation):
         return engine.alone
-    return engine.prompt_time(_length_quantile(requests.input_variation, score))
+    return engine.prompt_time(length_quantile(requests.input_variation, score))
 
 
 def _together(least: Value, deviations: tuple[Value, ...]) -> Value:
@@ -429,17 +419,17 @@ def _next_tokens(s: SteadyState) -> _Tokens:
     # no more of them wait.
     unshared = engine.added_time(at_once, zero_like(saving))
     reading_unshared = minimum(arrivals * unshared / at_once, utilization)
-    late = maximum(f.share_found_busy(reading_unshared, requests.burstiness), _SMALL)
-    part = minimum(engine.prompts_per_pass, 1)
-    most = maximum(engine.added_time(part, saving), _SMALL * engine.alone)
+    waiting_share = maximum(f.share_found_busy(reading_unshared, requests.burstiness), _SMALL)
+    chunk = minimum(engine.prompts_per_pass, 1)
+    most = maximum(engine.added_time(chunk, saving), _SMALL * engine.alone)
     steps = maximum(decodes, 1)
-    behind = f.steps_with_backlog(wait, most, reading, steps)
+    backlog_share = f.steps_with_backlog(wait, most, reading, steps)
     prompts = maximum(arrivals * passes, _SMALL)
-    one_more = maximum(shared + engine.added_time(part + prompts, saving), passes) - passes
-    token = passes + behind * one_more
+    one_more = maximum(shared + engine.added_time(chunk + prompts, saving), passes) - passes
+    token = passes + backlog_share * one_more
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
-    left = 1 - reading
-    met = prompts * _variability(requests) / (steps * left * left) + _SMALL * _SMALL
+    not_reading = 1 - reading
+    met = prompts * _variability(requests) / (steps * not_reading * not_reading) + _SMALL * _SMALL
     lasting = s.variance * f.fluctuation_over_a_stay(s.load)
     prompts_at = _skewed(prompts, met)
 
@@ -449,8 +439,8 @@ def _next_tokens(s: SteadyState) -> _Tokens:
     usual = prompt_time(prompts)
 
     def deviations(score: Value, beyond: Value) -> tuple[Value, ...]:
-        queued = f.waiting_quantile(wait / late, late, beyond)
-        waited = minimum(queued / (steps * left), most) - behind * one_more
+        queued = f.waiting_quantile(wait / waiting_share, waiting_share, beyond)
+        waited = minimum(queued / (steps * not_reading), most) - backlog_share * one_more
         if is_zero(score):  # the median is the mean
             return (waited,)
         step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
@@ -485,27 +475,27 @@ def percentiles(s: SteadyState) -> dict[str, Value]:
         "e2e_mean": whole + place_wait,
     }
     answers = token * requests.output_len / engine.accepted
-    usual = _alone(engine, requests, 0.0)
+    median_alone = _alone(engine, requests, 0.0)
     for name, (beyond, score) in PERCENTILES.items():
         queued = f.waiting_quantile(wait, waiting, beyond)
         # Among requests that find others, a larger share is this slow or slower than among all.
-        late = minimum(beyond / s.busy, 1)
-        slowest = f.normal_score(1 - minimum(late, 0.5))
-        among = first.among + _together(first.alone, first.deviations(slowest))
+        share_beyond = minimum(beyond / s.busy, 1)
+        score_among = f.normal_score(1 - minimum(share_beyond, 0.5))
+        among = first.among + _together(first.alone, first.deviations(score_among))
         # Below the median of these, times are between it and the median of requests alone.
-        part = minimum(2 * (1 - late), 1)
-        among = usual + part * (among - usual)
+        weight = minimum(2 * (1 - share_beyond), 1)
+        among = median_alone + weight * (among - median_alone)
         started = maximum(_alone(engine, requests, score), among)
         parts = tokens.deviations(score, beyond)
         slow = tokens.unlimited + _together(first.alone, parts)
         slow = maximum(minimum(slow, tokens.most), tokens.least)
-        later = (started - first.mean, *(decodes * part for part in parts))
+        causes = (started - first.mean, *(decodes * part for part in parts))
         if not is_zero(requests.output_variation):
-            longer = _length_quantile(requests.output_variation, score) - 1
-            later = (*later, answers * longer)
+            longer = length_quantile(requests.output_variation, score) - 1
+            causes = (*causes, answers * longer)
         # No request ends before its first token, which is the last one without decode.
         sum_of_means = first.mean + decodes * tokens.unlimited
-        ended = maximum(started, sum_of_means + _together(first.alone, later))
+        ended = maximum(started, sum_of_means + _together(first.alone, causes))
         times[f"ttft_{name}"] = queued + started
         times[f"tpot_{name}"] = where(some, slow / engine.accepted, math.nan * slow)
         times[f"e2e_{name}"] = queued + where(some, ended, started)

@@ -41,6 +41,23 @@ def test_a_backlog_is_spread_over_decode_steps():
     assert f.steps_with_backlog(0.3, 1, 0.4, 1e9) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("burstiness", [0, 0.5, 1, 4, 100])
+def test_near_saturation_few_requests_find_an_idle_server(burstiness):
+    """At u = 1 - x, the share is 2 x / (1 + c²), which is the wait of Kingman."""
+    for room in (1e-4, 1e-6, 1e-8):
+        idle = 1 - f.share_found_busy(1 - room, burstiness)
+        assert idle == pytest.approx(2 * room / (1 + burstiness), rel=0.02)
+
+
+@pytest.mark.parametrize("burstiness", [0, 0.5, 2, 10])
+@pytest.mark.parametrize("load", [0.01, 0.3, 0.9, 0.999])
+def test_the_share_that_finds_a_server_busy_solves_its_equation(load, burstiness):
+    share = f.share_found_busy(load, burstiness)
+    spread = max(burstiness, 1e-6)
+    assert (1 + spread * (1 - share) / load) ** (-1 / spread) == pytest.approx(share, abs=1e-9)
+    assert f.share_found_busy(load, 1) == pytest.approx(load, rel=1e-12)
+
+
 @pytest.mark.parametrize("burstiness", [0, 1, 4])
 def test_no_backlog_without_load(burstiness):
     for load in (1e-9, 1e-6):
