@@ -68,6 +68,7 @@ class Recorded:
     """
 
     __slots__ = (
+        "_quantity",
         "arguments",
         "formula",
         "magnitude",
@@ -86,7 +87,9 @@ class Recorded:
         origin: Input | None = None,
         unit: Any = None,
     ) -> None:
+        self._quantity: Any = None
         if unit is None and hasattr(value, "magnitude"):
+            self._quantity = value
             value, unit = value.magnitude, _UNITS.setdefault(value.units, value.units)
         self.magnitude = value
         self.unit = unit
@@ -100,7 +103,11 @@ class Recorded:
     @property
     def value(self) -> Any:
         """The number with its unit. Few are shown, so arithmetic is on magnitudes."""
-        return self.magnitude if self.unit is None else Q_(self.magnitude, self.unit)
+        if self.unit is None:
+            return self.magnitude
+        if self._quantity is None:
+            self._quantity = Q_(self.magnitude, self.unit)
+        return self._quantity
 
     def __repr__(self) -> str:
         return f"<Recorded {self.name or self.operation}: {self.value}>"
@@ -112,6 +119,7 @@ class Recorded:
     __hash__ = object.__hash__
 
 
+_NO_UNIT = Q_(1.0, "").units
 _UNITS: dict[Any, Any] = {}
 """One object for each unit, so that it can be found by its identity."""
 _RESULTS: dict[tuple[str, int, int], tuple[bool, Any]] = {}
@@ -161,8 +169,11 @@ _PLAIN = (float, int)
 def _tried(
     sign: str, function: Callable[[Any, Any], Any], one: Any, other: Any
 ) -> tuple[bool, Any]:
-    """Try an operation on quantities of two units. A power's unit depends on the exponent."""
-    if sign == "**" and one is not None and not one.dimensionless:
+    """Try an operation on quantities of two units.
+
+    A power's unit depends on its exponent, and a whole quotient hides that numbers are converted.
+    """
+    if sign in ("//", "%", "**") and not {one, other} <= {None, _NO_UNIT}:
         return False, None
     a, b = (
         number if unit is None else Q_(number, unit) for number, unit in ((3.0, one), (2.0, other))
