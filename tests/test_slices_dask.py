@@ -90,7 +90,8 @@ def test_killed_workers_leave_the_files_of_an_uninterrupted_sweep(cluster, tmp_p
     assert [file.name for file in files] == [file.name for file in others]
     assert len(files) == 23 + 1
     for file, other in zip(files[:-1], others[:-1], strict=True):
-        assert parquet.read_table(file).to_pydict() == parquet.read_table(other).to_pydict()
+        tables = (parquet.read_table(path).to_pydict() for path in (file, other))
+        np.testing.assert_equal(*tables)  # plans that rules refuse have NaN
 
 
 def fatal(i):

@@ -267,8 +267,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
             prefill=nothing,
             prompts=tuple(single for _ in prompts.prompts),
             reads=tuple(nothing for _ in prompts.reads),
-            lengths=(single,),
-            lone=(loops[0].decode,),
+            lengths=tuple(single for _ in prompts.lengths),
+            lone=tuple(loops[0].decode for _ in prompts.lone),
             seq_len=single,
             attending=nothing,
         )
