@@ -173,7 +173,7 @@ def needed_pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError as fault:
         raise ConfigError(
-            "into needs pyarrow to write Parquet: pip install 'mlsysim[parquet]', on the workers "
+            "into needs pyarrow to write Parquet: pip install pyarrow, on the workers "
             "too, or leave `into` out and pass `reduce`",
             argument="into",
         ) from fault

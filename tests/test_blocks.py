@@ -234,7 +234,7 @@ def test_an_invalid_row_is_the_error_of_solve(tmp_path):
 
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"pip install 'mlsysim\[parquet\]'") as caught:
+    with pytest.raises(ConfigError, match="pip install pyarrow") as caught:
         sweep(DistributedSolver, **PLANS, into=tmp_path / "plans")
     assert caught.value.argument == "into"
     assert not (tmp_path / "plans").exists()
