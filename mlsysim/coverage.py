@@ -50,7 +50,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A solver's result for one device, of which similar devices share parts."""
+    """A solver's result for one device; similar devices share parts of it."""
 
     memory: float
     """GB that a device needs: the same for every device with this format."""

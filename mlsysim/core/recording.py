@@ -138,7 +138,7 @@ def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
 
 
 def chosen(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Recorded:
-    """Apply a function that returns one of two numbers, of which one or both are recorded."""
+    """Apply a function that returns one of two numbers; at least one is recorded."""
     value, unit = _unwatched(_result, "-", operator.sub, function, one, other)
     return Recorded(value, function.__name__, (one, other), unit=unit)
 

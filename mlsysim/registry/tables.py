@@ -251,7 +251,7 @@ class Sections:
 def _without_likes(
     where: str, rows: Mapping[str, Content], content: Content, *path: str
 ) -> dict[str, Any]:
-    """Return what a row states, and what it takes from the rows named by its `like`."""
+    """Return what a row states, and what it takes from the rows that its `like` names."""
     whole: dict[str, Any] = {
         name: _without_likes(where, rows, item, *path, name) if isinstance(item, Mapping) else item
         for name, item in content.items()

@@ -250,7 +250,7 @@ def test_frameworks_hold_logits_in_32_bits_and_their_gradient():
 
 
 def test_a_step_may_use_a_share_of_what_the_driver_reports():
-    """An H100 reports 81,559 MiB: 85.52 GB, of which 92 % are 78.68 GB."""
+    """An H100 reports 81,559 MiB, which are 85.52 GB; 92 % of that are 78.68 GB."""
     assert one_node().memory_capacity.to("GB").magnitude == pytest.approx(78.68, abs=0.005)
     whole = one_node(usable_memory=1).memory_capacity / Hardware.H100.memory.reported
     assert whole.to("").magnitude == pytest.approx(1)

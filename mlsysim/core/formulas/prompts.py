@@ -12,8 +12,6 @@ from mlsysim.core.numeric import Value, exp, expm1, log1p, maximum, minimum, sqr
 __all__ = [
     "budget_wait",
     "busy_pass_seen",
-    "place_rate",
-    "prompt_rate",
     "prompts_alongside",
     "prompts_if_any",
     "prompts_in_busy_pass",
@@ -27,64 +25,6 @@ _LEAST = 1e-14
 """Least share of requests that arrive at an idle server; the difference from 1 is still exact."""
 _NEWTON = 12
 """Steps of Newton's method: up to a load of 99.9% the last one changes one part in 10^9."""
-
-
-@formula
-def place_rate(sequences: Value, decodes: Value, decode: Value, prefill: Value) -> Value:
-    r"""Requests per second that leave an engine with a given number of running sequences.
-
-    $$ X = \frac{b}{k\,t_d + b\,t_p} $$
-
-    Parameters
-    ----------
-    sequences : [1]
-        $b$, sequences that run.
-    decodes : [1]
-        $k$, passes of a request after its first token.
-    decode : [s]
-        $t_d$, time of a pass without prompts.
-    prefill : [s]
-        $t_p$, prefill of one prompt.
-
-    Returns
-    -------
-    rate : [1/s]
-        $X$, requests per second.
-
-    References
-    ----------
-    @little1961
-    """
-    return sequences / (decodes * decode + sequences * prefill)
-
-
-@formula
-def prompt_rate(prefill: Value, decode: Value, seq_len: Value, pass_tokens: Value) -> Value:
-    r"""Requests per second that an engine can prefill, if every pass is full of prompts.
-
-    $$ X_p = \frac{1}{t_p + t_d\,s / C} $$
-
-    Parameters
-    ----------
-    prefill : [s]
-        $t_p$, prefill of one prompt.
-    decode : [s]
-        $t_d$, time of a pass without prompts.
-    seq_len : [token]
-        $s$, tokens of a prompt.
-    pass_tokens : [token]
-        $C$, most prompt tokens in one pass.
-
-    Returns
-    -------
-    rate : [1/s]
-        $X_p$, requests per second.
-
-    References
-    ----------
-    @agrawal2024, section 4.2
-    """
-    return 1 / (prefill + decode * seq_len / pass_tokens)
 
 
 @formula

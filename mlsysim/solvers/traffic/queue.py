@@ -109,8 +109,8 @@ def _after_loading(engine: Engine, times: dict[str, Any], requests: Requests) ->
     utilization = requests.rate / capacity
     stable = utilization < 1
     busy = where(stable, requests.rate * each, zero_like(utilization))
-    found = f.share_found_busy(busy, requests.burstiness)
-    wait = f.budget_wait(found, engine.loading, requests.burstiness, requests.input_variation)
+    found_busy = f.share_found_busy(busy, requests.burstiness)
+    wait = f.budget_wait(found_busy, engine.loading, requests.burstiness, requests.input_variation)
     more = engine.loading + wait
     later = {n: v + more for n, v in times.items() if n.startswith(("ttft", "e2e"))}
     later["requests_in_flight"] = requests.rate * later["e2e_mean"]

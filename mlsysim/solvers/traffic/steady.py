@@ -485,18 +485,18 @@ def percentiles(s: SteadyState) -> dict[str, Value]:
         # Below the median of these, times are between it and the median of requests alone.
         weight = minimum(2 * (1 - share_beyond), 1)
         among = median_alone + weight * (among - median_alone)
-        started = maximum(_alone(engine, requests, score), among)
+        first_token = maximum(_alone(engine, requests, score), among)
         parts = tokens.deviations(score, beyond)
         slow = tokens.unlimited + _together(first.alone, parts)
         slow = maximum(minimum(slow, tokens.most), tokens.least)
-        causes = (started - first.mean, *(decodes * part for part in parts))
+        causes = (first_token - first.mean, *(decodes * part for part in parts))
         if not is_zero(requests.output_variation):
             longer = length_quantile(requests.output_variation, score) - 1
             causes = (*causes, answers * longer)
         # No request ends before its first token, which is the last one without decode.
         sum_of_means = first.mean + decodes * tokens.unlimited
-        ended = maximum(started, sum_of_means + _together(first.alone, causes))
-        times[f"ttft_{name}"] = queued + started
+        end_to_end = maximum(first_token, sum_of_means + _together(first.alone, causes))
+        times[f"ttft_{name}"] = queued + first_token
         times[f"tpot_{name}"] = where(some, slow / engine.accepted, math.nan * slow)
-        times[f"e2e_{name}"] = queued + where(some, ended, started)
+        times[f"e2e_{name}"] = queued + where(some, end_to_end, first_token)
     return times
