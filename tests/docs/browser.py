@@ -100,7 +100,9 @@ class Visitor:
             self.troubles.append(f"console {message.type}: {message.text}")
 
     def _failed(self, request: Request) -> None:
-        self.troubles.append(f"request failed: {request.url}")
+        # Leaving a page aborts what it still loads, and the next page would be blamed for it.
+        if request.failure != "net::ERR_ABORTED":
+            self.troubles.append(f"request failed: {request.url}: {request.failure}")
 
     def _response(self, response: Response) -> None:
         if response.status >= 400:
