@@ -114,7 +114,6 @@ if TYPE_CHECKING:
         required,
         sensitivity,
     )
-    from mlsysim.reductions import Best, Pareto, Quantiles
     from mlsysim.scenario import (
         Limit,
         Scenario,
@@ -128,7 +127,7 @@ if TYPE_CHECKING:
     from mlsysim.scenario.config import SimulationConfig
     from mlsysim.scenario.hardware import load_hardware
     from mlsysim.schedules import Timeline, simulate_pipeline
-    from mlsysim.sweeps import Sweep, sweep
+    from mlsysim.sweeps import Best, Pareto, Quantiles, Sweep, sweep
     from mlsysim.traffic import Traffic
     from mlsysim.validation import Comparison, Report, validate
     from mlsysim.viz.frontier import plot_frontier
@@ -285,9 +284,9 @@ _LATE = {
     "Requirement": "planner",
     "Sensitivity": "planner",
     "ServingPlan": "planner",
-    "Best": "reductions",
-    "Pareto": "reductions",
-    "Quantiles": "reductions",
+    "Best": "sweeps",
+    "Pareto": "sweeps",
+    "Quantiles": "sweeps",
     "Sweep": "sweeps",
     "Timeline": "schedules",
     "Traffic": "traffic",

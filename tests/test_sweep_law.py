@@ -21,7 +21,6 @@ from mlsysim import (
     Models,
     SingleNodeSolver,
     Systems,
-    grid,
     sweep,
 )
 from mlsysim.core.fields import Record
@@ -30,6 +29,7 @@ from mlsysim.core.inputs import Varying
 from mlsysim.core.numeric import ceil, exp, expm1, floor, gcd, sqrt
 from mlsysim.solvers.arguments import Choice
 from mlsysim.solvers.base import Solver
+from mlsysim.sweeps import grid
 from tools import sweep_law
 from tools.bench import law
 from tools.sweep_questions import ONE, SOLVERS, Question, candidates, question
@@ -300,6 +300,6 @@ def test_memory_that_runs_out_on_the_way_is_one_sentence(monkeypatch):
     def exhausted(*_):
         raise MemoryError
 
-    monkeypatch.setattr("mlsysim.sweeps.columns_of", exhausted)
+    monkeypatch.setattr("mlsysim.sweeps.tables.columns_of", exhausted)
     with pytest.raises(ConfigError, match="2 rows"):
         sweep(DistributedSolver, zero_stage=[0, 1], **STEP)

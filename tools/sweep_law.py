@@ -17,9 +17,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mlsysim import Q_, ConfigError, slices, sweep
+from mlsysim import Q_, ConfigError, sweep
 from mlsysim.solvers.arguments import Number
 from mlsysim.solvers.base import Solver
+from mlsysim.sweeps import slices
 from tools.sweep_questions import Question, question, values_of
 
 _TOLERANCE = 1e-12

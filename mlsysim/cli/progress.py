@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mlsysim.slices import Progress, reporter
+from mlsysim.sweeps.slices import Progress, reporter
 
 _PATIENCE = 0.5
 """Seconds before a bar is drawn."""

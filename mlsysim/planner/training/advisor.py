@@ -28,11 +28,11 @@ from mlsysim.planner.training.goals import GOALS, MILLION, Goal
 from mlsysim.planner.training.search import Plans, Search, front
 from mlsysim.planner.training.space import EXCHANGE, LEVERS
 from mlsysim.registry.calibration.published import best_published
-from mlsysim.slices import Executors, Progress, reporter
 from mlsysim.solvers import DistributedSolver, EconomicsSolver
 from mlsysim.solvers.arguments import Amount, Choice, Portion, Switch, is_axis
 from mlsysim.solvers.signatures import composed, defaults_in, given_to
 from mlsysim.solvers.training.inputs import TrainingArguments
+from mlsysim.sweeps.slices import Executors, Progress, reporter
 
 _MOST_CHOICES = 10_000
 """Choices for one argument."""

@@ -31,9 +31,9 @@ from mlsysim.planner.training.space import (
     too_many,
 )
 from mlsysim.registry.calibration.training import Options, calibration_for, options_of
-from mlsysim.slices import Executors
 from mlsysim.solvers import DistributedResult, DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
+from mlsysim.sweeps.slices import Executors
 
 _RANKS = ("cp_size", "crosses", "zero_stage", "virtual_stages", "memory", "tp_size", "pp_size")
 """Among equally good plans, the one with less of these comes first, in this order."""

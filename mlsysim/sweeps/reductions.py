@@ -1,6 +1,7 @@
 """Reductions of a sweep: what to keep of rows that are too many to keep.
 
-A reduction of all rows is merged from the reductions of any blocks of them, in any order.
+A reduction of all rows is merged from the reductions of any blocks of them, in any order: the rows
+to keep of all blocks are the rows to keep of those that each block keeps.
 """
 
 from __future__ import annotations
@@ -80,9 +81,7 @@ class Best:
         order = np.lexsort((_numbers(rows, ROW, usable), values))
         return _picked(rows, usable[order[: self.count]])
 
-    def merged(self, one: Rows, other: Rows) -> Rows:
-        """Return the rows to keep of two blocks."""
-        return self.reduced(_joined(one, other))
+    merged = reduced
 
 
 @dataclass(frozen=True, init=False)
@@ -141,9 +140,7 @@ class Pareto:
             order, left = order[better], left[better]
         return _picked(rows, usable[np.array(front, np.intp)])
 
-    def merged(self, one: Rows, other: Rows) -> Rows:
-        """Return the rows to keep of two blocks."""
-        return self.reduced(_joined(one, other))
+    merged = reduced
 
 
 @dataclass(frozen=True, init=False)
@@ -193,15 +190,14 @@ class Quantiles:
             counted[_count(name)] = Column(counts)
         return counted
 
-    def merged(self, one: Rows, other: Rows) -> Rows:
-        """Return the counts of two blocks."""
-        joined = _joined(one, other)
+    def merged(self, blocks: Rows) -> Rows:
+        """Return the counts of all blocks from their counts, one block below the other."""
         counted: dict[str, Column] = {}
         for name in self.fields:
-            values, place = np.unique(joined[name].values, return_inverse=True)
+            values, place = np.unique(blocks[name].values, return_inverse=True)
             counts = np.zeros(len(values), np.int64)
-            np.add.at(counts, place, joined[_count(name)].values)
-            counted[name] = Column(values, joined[name].unit)
+            np.add.at(counts, place, blocks[_count(name)].values)
+            counted[name] = Column(values, blocks[name].unit)
             counted[_count(name)] = Column(counts)
         return counted
 
@@ -243,7 +239,8 @@ def _picked(rows: Rows, places: NDArray[np.intp]) -> Rows:
     return {name: column.picked(places) for name, column in rows.items()}
 
 
-def _joined(one: Rows, other: Rows) -> Rows:
+def joined(one: Rows, other: Rows) -> Rows:
+    """Return the reductions of two blocks, one below the other."""
     return {
         name: Column(np.concatenate([column.values, other[name].values]), column.unit)
         for name, column in one.items()

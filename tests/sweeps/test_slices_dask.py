@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlsysim import Best, DistributedSolver, ExecutorError, Models, Systems, blocks, sweep
-from mlsysim.slices import run_slices
+from mlsysim import Best, DistributedSolver, ExecutorError, Models, Systems, sweep
+from mlsysim.sweeps import blocks
+from mlsysim.sweeps.slices import run_slices
 
 distributed = pytest.importorskip("distributed", reason="needs the extra mlsysim[cluster]")
 

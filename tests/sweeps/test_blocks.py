@@ -25,9 +25,9 @@ from mlsysim import (
     Quantiles,
     SingleNodeSolver,
     Systems,
-    blocks,
     sweep,
 )
+from mlsysim.sweeps import blocks
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra mlsysim[parquet]")
 

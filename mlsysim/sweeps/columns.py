@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,72 @@ from mlsysim.core.errors import ConfigError, UnknownEntryError, shown
 from mlsysim.core.fields import units_of
 from mlsysim.core.table import Column
 from mlsysim.core.units import si_factor
-from mlsysim.grid import Grid, Part
-from mlsysim.slices import Executors, Progress, reporter, run_slices
-from mlsysim.spread import SpreadColumn, unknown
+from mlsysim.sweeps.grid import Grid, Part
+from mlsysim.sweeps.slices import Executors, Progress, reporter, run_slices
 
 # Without them, a table cannot tell which of its rows to compare.
 _MARKS = ("feasible", "valid")
+
+
+def unknown(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column of unknown values: NaN for numbers, False for switches, `None` for words."""
+    if kind.kind in "fb":
+        return np.full(size, math.nan if kind.kind == "f" else False)
+    return np.full(size, None, object)
+
+
+class SpreadColumn(Column):
+    """A column with values along some axes of a grid, expanded to all rows when it is read.
+
+    Parameters
+    ----------
+    compact
+        The values, with a length of 1 along the other axes.
+    shape
+        Lengths of all axes.
+    unit
+        Unit of the numbers.
+    missing
+        Rows with an unknown value.
+    """
+
+    def __init__(
+        self,
+        compact: NDArray[Any],
+        shape: tuple[int, ...],
+        unit: str = "",
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        fields = {"unit": unit, "head": "", "sources": None, "estimated": None}
+        self.__dict__.update(fields, _compact=compact, _shape=shape or (1,), _missing=missing)
+
+    def __len__(self) -> int:
+        return math.prod(self.__dict__["_shape"])
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """All values, row by row."""
+        spread = np.broadcast_to(self.__dict__["_compact"], self.__dict__["_shape"])
+        known = _known(spread.reshape(-1), self.__dict__["_missing"])
+        known.flags.writeable = False
+        return known
+
+    def picked(self, rows: Any) -> Column:
+        """Return the column for some rows, given by an array of row numbers."""
+        shape = self.__dict__["_shape"]
+        spots = np.unravel_index(rows, shape)
+        spread = np.broadcast_to(self.__dict__["_compact"], shape)
+        missing = self.__dict__["_missing"]
+        return Column(_known(spread[spots], None if missing is None else missing[rows]), self.unit)
+
+
+def _known(values: NDArray[Any], missing: NDArray[np.bool_] | None) -> NDArray[Any]:
+    if missing is None:
+        return values
+    blank = unknown(1, values.dtype)
+    values = values.astype(blank.dtype)
+    values[missing] = blank[0]
+    return values
 
 
 @dataclass(frozen=True)
@@ -75,22 +136,24 @@ def columns_of(
     grid: Grid,
     parts: list[Part],
     valid: NDArray[np.bool_],
-    names: Collection[str],
+    heads: Mapping[str, Head],
     executor: Executors | None = None,
     progress: Progress = False,
 ) -> dict[str, Column]:
-    """Run the models, and return the axes and the named outputs in their units.
+    """Run the models, and return the axes and the outputs with a head, in their units.
 
     Outputs of invalid rows are unknown.
     """
-    outputs = _outputs_of(grid, parts, names, executor, progress)
-    columns = grid.columns()
-    units = {name: unit for name, unit, plain in units_of(grid.cls.result) if not plain}
+    outputs = _outputs_of(grid, parts, heads, executor, progress)
+    columns: dict[str, Column] = {
+        name: SpreadColumn(values[grid.index[name]], grid.shape, unit)
+        for name, (values, unit) in grid.shown().items()
+    }
     missing = None if valid.all() else ~valid
     for name, values in outputs.items():
-        if name not in names:
+        if name not in heads:
             continue
-        unit = units.get(name, "")
+        unit = heads[name].unit
         factor = si_factor(unit)
         converted = values if factor == 1 else values / factor
         if missing is not None and name in columns:  # the result repeats this argument

@@ -31,10 +31,10 @@ from mlsysim import (
     Models,
     SingleNodeSolver,
     Systems,
-    slices,
     sweep,
 )
-from mlsysim.slices import run_slices
+from mlsysim.sweeps import slices
+from mlsysim.sweeps.slices import run_slices
 
 PLANS = {
     "model": Models.Llama3_70B,
@@ -356,7 +356,7 @@ def test_ctrl_c_ends_all_and_leaves_no_folder(tmp_path):
     script, folder = tmp_path / "swept.py", tmp_path / "folder"
     script.write_text(SWEPT)
     folder.mkdir()
-    root = str(Path(slices.__file__).parents[1])
+    root = str(Path(slices.__file__).parents[2])
     with subprocess.Popen(
         [sys.executable, str(script)],
         env=os.environ | {"TMPDIR": str(folder), "PYTHONPATH": root},

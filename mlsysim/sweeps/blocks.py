@@ -20,15 +20,14 @@ from uuid import uuid4
 import numpy as np
 
 from mlsysim import __version__
-from mlsysim.columns import Head, columns_of, valid_rows
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import Record
 from mlsysim.core.table import Column
 from mlsysim.core.units import is_quantity
-from mlsysim.grid import Grid
-from mlsysim.reductions import ROW, Reduction, Rows
-from mlsysim.slices import Executors, Progress, Slice, computed, cut, reporter
-from mlsysim.spread import unknown
+from mlsysim.sweeps.columns import Head, columns_of, unknown, valid_rows
+from mlsysim.sweeps.grid import Grid
+from mlsysim.sweeps.reductions import ROW, Reduction, Rows, joined
+from mlsysim.sweeps.slices import Executors, Progress, Slice, computed, cut, reporter
 
 # A file of a million rows has 8 MB per column, and takes about a second to compute.
 _ROWS = 2**20
@@ -147,7 +146,7 @@ def run_blocks(
                 part.refuse(valid_rows(part, part.parts()))
             new = outputs["reduced"]
             pairs = zip(work.reductions, merged, new, strict=True) if merged else ()
-            merged = [item.merged(old, added) for item, old, added in pairs] or new
+            merged = [item.merged(joined(old, added)) for item, old, added in pairs] or new
             done += _length(block)
             report(done, grid.size)
     if work.folder is not None:

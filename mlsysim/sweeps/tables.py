@@ -16,17 +16,17 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.blocks import Work, needed_pyarrow, run_blocks
-from mlsysim.columns import Head, columns_of, heads_of, valid_rows
 from mlsysim.core.errors import ConfigError, UnknownEntryError, hint, shown
 from mlsysim.core.fields import whole_fields
 from mlsysim.core.result import Result
 from mlsysim.core.table import Column, Table
-from mlsysim.grid import Grid, check_room
-from mlsysim.reductions import ROW, Best, Pareto, Quantiles, Reduction, Rows
-from mlsysim.slices import Executors, Progress
 from mlsysim.solvers.arguments import Choice, Whole
 from mlsysim.solvers.base import Solver
+from mlsysim.sweeps.blocks import Work, needed_pyarrow, run_blocks
+from mlsysim.sweeps.columns import Head, columns_of, heads_of, valid_rows
+from mlsysim.sweeps.grid import Grid, check_room
+from mlsysim.sweeps.reductions import ROW, Best, Pareto, Quantiles, Reduction, Rows
+from mlsysim.sweeps.slices import Executors, Progress
 
 _MODES = ("product", "zip")
 _INVALID = ("raise", "mark", "drop")

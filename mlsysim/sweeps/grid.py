@@ -21,16 +21,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsysim.axes import Axis
 from mlsysim.core.errors import ConfigError
 from mlsysim.core.forms import structure
 from mlsysim.core.inputs import Inputs, Varying
-from mlsysim.core.table import Column
 from mlsysim.core.units import Q_, format_number
-from mlsysim.slices import Chosen, holding
 from mlsysim.solvers.arguments import Argument, is_axis
 from mlsysim.solvers.base import Model, Solver
-from mlsysim.spread import SpreadColumn
+from mlsysim.sweeps.axes import Axis
+from mlsysim.sweeps.slices import Chosen, holding
 
 # Bytes per case: about a hundred numbers.
 _CASE = 3000
@@ -172,7 +170,7 @@ class Grid:
         return part
 
     @cached_property
-    def _index(self) -> dict[str, NDArray[np.intp]]:
+    def index(self) -> dict[str, NDArray[np.intp]]:
         """For each axis, the position of every row's value."""
         places = [np.arange(len(axis)) for axis in self._axes.values()]
         if self.how == "product" and places:
@@ -186,7 +184,7 @@ class Grid:
         named = {name: len(axis) for name, axis in self._choosing().items()}
         check_room(named, count, _CASE, "combinations of names")
         cases = [self._case(picks) for picks in combinations]
-        return _Layout(self.shape, self._index, case), cases
+        return _Layout(self.shape, self.index, case), cases
 
     def picked(self, rows: NDArray[Any]) -> Grid:
         """Return the same configurations for a table that holds only some of the rows."""
@@ -201,7 +199,7 @@ class Grid:
         spot = np.unravel_index(number, self.shape)
         chosen = dict(self._fixed)
         for name, axis in self._axes.items():
-            position = np.broadcast_to(self._index[name], self.shape)[spot]
+            position = np.broadcast_to(self.index[name], self.shape)[spot]
             chosen[name] = axis.value(int(position))
         return chosen
 
@@ -210,7 +208,7 @@ class Grid:
         axes = self._choosing()
         case = np.zeros((1,) * len(self.shape), np.intp)
         for name, axis in axes.items():
-            case = case * len(axis.picks) + axis.codes[self._index[name]]
+            case = case * len(axis.picks) + axis.codes[self.index[name]]
         picks = [axis.picks for axis in axes.values()]
         return math.prod(map(len, picks)), itertools.product(*picks), case
 
@@ -309,18 +307,11 @@ class Grid:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return the numbers of an axis, row by row, in SI."""
-        return np.broadcast_to(self._axes[name].numbers[self._index[name]], self.shape).reshape(-1)
+        return np.broadcast_to(self._axes[name].numbers[self.index[name]], self.shape).reshape(-1)
 
     def shown(self) -> dict[str, tuple[NDArray[Any], str]]:
         """Return the values of the axes as a table shows them, and their units."""
         return {name: axis.shown for name, axis in self._axes.items()}
-
-    def columns(self) -> dict[str, Column]:
-        """Return the axes as columns."""
-        return {
-            name: SpreadColumn(values[self._index[name]], self.shape, unit)
-            for name, (values, unit) in self.shown().items()
-        }
 
 
 def _spread(values: NDArray[Any], layout: _Layout) -> Any:
