@@ -1,7 +1,5 @@
 """Published networks whose layers are not all alike, from configuration files; and a fleet."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from mlsysim import (

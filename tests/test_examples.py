@@ -1,7 +1,5 @@
 """The examples run, each as its reader runs it: alone, from anywhere, with a word to say."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

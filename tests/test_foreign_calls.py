@@ -1,7 +1,5 @@
 """Calls with values of another type, or of enormous length: refused by name, in a short message."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The command `compare`: it predicts the load of the file, and answers as the function does."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

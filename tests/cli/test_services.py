@@ -1,7 +1,5 @@
 """Commands that plan services: loads from options or a trace, and answers as the functions do."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bibliography: complete entries, each of them cited."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

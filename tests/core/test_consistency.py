@@ -1,7 +1,5 @@
 """Rows that contradict themselves are refused when they are made."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -4,8 +4,6 @@ The numbers in a derivation come from a second run of the model, on recorded num
 the result's own. That nothing between input and answer is lost is a law of models.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import math

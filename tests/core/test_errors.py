@@ -1,7 +1,5 @@
 """The exception tree: what inherits from what, what messages say, and that all of it pickles."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Names that people choose cannot drive a terminal or a page, wherever they are printed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Formulas: registered by name, with data sheets, and otherwise the functions that they are."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Stacks of layers: published sizes, where layers are, and what contradicts itself."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 

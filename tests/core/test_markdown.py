@@ -1,7 +1,5 @@
 """Markdown representations show names as they are, whatever the names hold."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

@@ -1,7 +1,5 @@
 """Zeros and unknown values, in every form of a number."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows are shared, and results derive themselves again from them: nothing changes either."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle

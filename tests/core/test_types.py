@@ -1,7 +1,5 @@
 """Nouns: what they need, what they refuse, and where their numbers come from."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import pickle

@@ -1,7 +1,5 @@
 """The vocabulary of units: what parses, how it prints, what refuses to mix."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """What the tests of labs share: a design that is accepted, and what an instrument shows."""
 
-from __future__ import annotations
-
 from mlsysim_course.labs.catalog import explorer
 
 DESIGNS = {

@@ -1,7 +1,5 @@
 """What a page asks of the package: text in, text out, and nothing that stops the page."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

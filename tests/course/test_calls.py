@@ -1,7 +1,5 @@
 """Functions of the course refuse objects and arrays of the wrong kind with an error."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

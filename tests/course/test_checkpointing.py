@@ -1,7 +1,5 @@
 """The lab on checkpoints: that its claims follow from the package, and its tiers from the rule."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

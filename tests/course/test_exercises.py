@@ -1,7 +1,5 @@
 """Checkers of exercises: they know right from wrong, say where to look, and never the answer."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Grading a folder: honest files, forged ones, and files that are neither notebook nor ledger."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The lab on parallelism: that its claims follow from the package, and what it shows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The lab on serving under an SLO: that its claims follow from the package, and its tiers."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

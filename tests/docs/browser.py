@@ -46,6 +46,7 @@ TERMS = (
 )  # fmt: skip
 
 DARK = "document.body.classList.contains('quarto-dark')"
+DESK: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
@@ -130,12 +131,12 @@ def tab(browser: Any, site: str, **options: Any) -> Iterator[Visitor]:
     context.close()
 
 
-def violations(page: Any, axe: str, within: str = "html") -> list[str]:
+def violations(page: Any, axe: str, within: str = "html", **options: Any) -> list[str]:
     """What axe finds in a part of a page, each with the element at fault."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
-    run = "part => axe.run(part, {resultTypes: ['violations']}).then(r => r.violations)"
-    found = page.evaluate(run, within)
+    run = "([part, options]) => axe.run(part, options).then(r => r.violations)"
+    found = page.evaluate(run, [within, {"resultTypes": ["violations"]} | options])
     return [
         f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:120]}"
         for item in found

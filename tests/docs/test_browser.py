@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.docs.browser import (
     DARK,
+    DESK,
     GLOSSARY,
     PHONE,
     TERMS,
@@ -39,8 +41,11 @@ GENERATED = [
     "docs/api/SingleNodeSolver.html",
 ]
 
-
+COLORS = ["color-contrast", "link-in-text-block"]
 WIDTHS = (320, 390, 768)
+# Of long lists and tables, a program wrote one row like the other: axe reads the first ones.
+FEWER = """document.querySelectorAll("main :is(tr, li, dt, dd, .csl-entry):nth-child(n + 40)")
+  .forEach(one => one.remove())"""
 # Input and results of the search, in the preview and as Quarto writes them.
 SEARCH_INPUT = "#search-input, input.aa-Input"
 SEARCH_HITS = "#search-results a, a.search-result-link"
@@ -71,20 +76,65 @@ def light(browser: Any, site: str) -> Iterator[Visitor]:
     yield from tab(browser, site, color_scheme="light")
 
 
+@pytest.fixture(scope="module")
+def reader(browser: Any, site: str) -> Iterator[Visitor]:
+    """One tab for the visits to all pages, which has what they share after the first."""
+    yield from tab(browser, site, color_scheme="light")
+
+
+class Nesting(HTMLParser):
+    """The kinds of elements on a page, each with the kind around it, on which its colors lie."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.around: list[tuple[str, str | None]] = [("html", None)]
+        self.pairs: set[tuple[tuple[str, str | None], ...]] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kind = (tag, dict(attrs).get("class"))
+        self.pairs.add((self.around[-1], kind))
+        if tag not in {"br", "hr", "img", "input", "link", "meta", "wbr"}:
+            self.around.append(kind)
+
+    def handle_endtag(self, tag: str) -> None:
+        while len(self.around) > 1 and self.around.pop()[0] != tag:
+            pass
+
+
+@pytest.fixture(scope="module")
+def colored(built_site: Path) -> set[str]:
+    """Some pages that together have every pair of kinds: contrast takes most of axe's time."""
+    pairs = {path: Nesting(built_site / path).pairs for path in (*PAGES, *GENERATED)}
+    left, chosen = set[Any]().union(*pairs.values()), set[str]()
+    while left:
+        path = max(pairs, key=lambda one: len(pairs[one] & left))
+        chosen.add(path)
+        left -= pairs[path]
+    return chosen
+
+
 @pytest.mark.parametrize("path", [*PAGES, *GENERATED])
-def test_page_is_quiet_and_accessible(path: str, light: Visitor, axe: str) -> None:
-    """In both themes and on small screens; one visit, since there are many pages."""
-    page = light.open(path)
-    found = [f"light: {text}" for text in violations(page, axe)]
-    toggle_theme(page)
-    found += [f"dark: {text}" for text in violations(page, axe)]
+def test_page_is_quiet_and_accessible(
+    path: str, reader: Visitor, axe: str, colored: set[str]
+) -> None:
+    """Also in the other theme and on small screens; one visit, since there are many pages."""
+    page, found = reader.open(path), []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": PHONE["height"]})
         wider = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         if wider > 0:
             found.append(f"{wider} px wider than a screen of {width}")
-    if found or light.troubles:
-        pytest.fail("\n".join([path, *found, *light.troubles]), pytrace=False)
+    page.set_viewport_size(DESK)
+    page.evaluate(FEWER)
+    if path in colored:
+        found += violations(page, axe)
+        toggle_theme(page)
+        found += violations(page, axe, runOnly=COLORS)
+    else:
+        found += violations(page, axe, rules={name: {"enabled": False} for name in COLORS})
+    if found or reader.troubles:
+        pytest.fail("\n".join([path, *found, *reader.troubles]), pytrace=False)
 
 
 ELSEWHERE = """\

@@ -1,7 +1,5 @@
 """Parameters and caches of published models: see README.md for where each is from."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

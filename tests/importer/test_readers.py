@@ -1,7 +1,5 @@
 """The table of architectures: rows that start from others, and mistakes in rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim.core.errors import UnknownEntryError

@@ -1,7 +1,5 @@
 """What from_config accepts, where its values come from, and what it refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Rows of data files: their schema, their layout, and the names that editors complete."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

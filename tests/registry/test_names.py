@@ -1,7 +1,5 @@
 """Rows by their names, over all catalogs."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import Accelerator, Hardware, Models, Systems, UnknownEntryError, Workload

@@ -1,7 +1,5 @@
 """Names of devices and models in measurements: each means one row, and only whole names count."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predicted against published and measured memory; no constant is fitted to any of it."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predicted against measured forward passes: errors on rows that no constant was fitted to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

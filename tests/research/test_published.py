@@ -1,7 +1,5 @@
 """The file of published runs is what the measurements say."""
 
-from __future__ import annotations
-
 from mlsysim.registry.calibration.published import PATH
 from research.published import best_runs, written
 

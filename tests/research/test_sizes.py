@@ -1,7 +1,5 @@
 """Models for which a row gives only a name: variants of known models, and sizes."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import Models

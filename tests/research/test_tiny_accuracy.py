@@ -1,7 +1,5 @@
 """Predicted against measured passes on microcontrollers: MLPerf Tiny v1.2."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Of the plans that one job was measured under, the predicted best is near the measured best."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

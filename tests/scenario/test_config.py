@@ -1,7 +1,5 @@
 """Configurations: what is read is what was written, and the JSON Schema agrees with the checks."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json

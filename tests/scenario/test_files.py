@@ -1,7 +1,5 @@
 """Files: strict scalars, YAML that is read as it was written, and values read by a schema."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

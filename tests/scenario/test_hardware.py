@@ -1,7 +1,5 @@
 """Devices and servers in YAML files."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import Q_, Accelerator, ConfigError, Node, SimulationConfig, Systems, load_hardware

@@ -1,7 +1,5 @@
 """Scenarios and limits: their checks, the parts that solvers receive, and the catalog."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Scorecards: statuses that follow from values, and no pass for what is not known."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """Parts of servers."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import ConfigError, Hardware, Node, Systems, part_of_server

@@ -1,7 +1,5 @@
 """Formulas equal the schedules they are about; where they do not, by how much."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

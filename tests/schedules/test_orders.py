@@ -1,7 +1,5 @@
 """Orders: the published diagrams, and what no schedule can do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

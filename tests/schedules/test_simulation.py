@@ -1,7 +1,5 @@
 """The loop that plays orders through: laws of any timeline, and orders that make no sense."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Timelines in letters."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """A layer and the output projection on paper, in plain arithmetic and without the formulas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mlsysim import Calibrations, Fleet, Models, Systems

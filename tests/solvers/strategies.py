@@ -1,7 +1,5 @@
 """Random calls of the solvers: rows of the registry, and devices and models that do not exist."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import strategies as st

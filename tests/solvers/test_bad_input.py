@@ -3,8 +3,6 @@
 A refusal is a ConfigError. Its text names the argument, what was asked, and a way out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import math

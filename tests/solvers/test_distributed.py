@@ -1,7 +1,5 @@
 """The training step: a reference point, what must always hold, and who shares a node."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """A training step from its operators on paper, next to the solver's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

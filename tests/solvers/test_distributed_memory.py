@@ -1,7 +1,5 @@
 """Memory of a training step, and steps that cannot run: said, not hidden."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

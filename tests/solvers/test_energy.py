@@ -1,7 +1,5 @@
 """Energy from the workload: what the solvers of time say of power, and what follows from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -4,8 +4,6 @@ Results were dictionaries first and attributes later; names, units and print for
 What the numbers must be is tested elsewhere; here it is the surface.
 """
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import pytest
 

@@ -1,7 +1,5 @@
 """Values of other libraries and of odd magnitudes: refused by name, never by another's error."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from fractions import Fraction

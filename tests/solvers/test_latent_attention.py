@@ -1,7 +1,5 @@
 """Multi-head latent attention: DeepSeek-V3's and Kimi K2's, by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

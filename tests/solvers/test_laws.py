@@ -1,7 +1,5 @@
 """Laws that every answer keeps, on calls drawn at random."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

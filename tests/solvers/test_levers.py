@@ -1,7 +1,5 @@
 """Levers between replicas: compression, overlap, accumulation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Links of a training step: who pays the network's latency, and how wide a way is. By hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Low-rank adapters of frozen matrices, by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import (

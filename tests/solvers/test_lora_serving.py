@@ -1,7 +1,5 @@
 """Serving with low-rank adapters: memory, passes, and adapters that are not resident."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Recomputation by module and by layer, and optimizers, by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

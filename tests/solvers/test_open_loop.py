@@ -1,7 +1,5 @@
 """Open-loop serving: limits in which the answer is known, and bad input."""
 
-from __future__ import annotations
-
 import csv
 import math
 import random

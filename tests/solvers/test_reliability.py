@@ -1,7 +1,5 @@
 """Failures, checkpoints and goodput, held against minimisation and simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Schedules of a pipeline in the solver: bubbles and memory, by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Serving, written out: an account on paper beside the solver's, from operators and by the book."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

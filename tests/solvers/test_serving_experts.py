@@ -1,7 +1,5 @@
 """The textbook's two passes of models with experts: what their tokens visit counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import Hardware, Models, ServingSolver, SingleNodeSolver, Systems

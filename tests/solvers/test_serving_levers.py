@@ -1,7 +1,5 @@
 """Every argument of the serving solvers changes an answer, or is refused by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

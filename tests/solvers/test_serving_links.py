@@ -1,7 +1,5 @@
 """Communication of a server: the exchange with experts, and contexts that ranks divide."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

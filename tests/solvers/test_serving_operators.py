@@ -1,7 +1,5 @@
 """Serving timed operator by operator: limits, directions, and the work that is shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Serving on several devices: experts, data-parallel attention, stages, drafts, caches, pools."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 from unittest.mock import patch

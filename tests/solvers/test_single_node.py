@@ -1,7 +1,5 @@
 """One forward pass on one device, from its totals and from its operators."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layers that are not all alike: limits that must agree, and small cases by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

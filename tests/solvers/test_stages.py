@@ -1,7 +1,5 @@
 """Stages of a pipeline that differ: who sets the pace, and who holds what."""
 
-from __future__ import annotations
-
 import inspect
 from unittest.mock import patch
 

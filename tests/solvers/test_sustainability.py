@@ -1,7 +1,5 @@
 """Energy, carbon and water of fleets."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """What the fullest device holds in a training step, on paper: dense, and with experts."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import DistributedSolver

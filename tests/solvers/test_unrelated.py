@@ -1,7 +1,5 @@
 """A lever moves what it is about, and what runs beside that; nothing else."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Images in sequences: the vision tower of Gemma 3 in training, serving and single passes."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

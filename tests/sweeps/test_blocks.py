@@ -1,7 +1,5 @@
 """Sweeps that are never a table: their files and reductions are those of the whole table."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Slices of a sweep: the same table whoever computes it, and none lost, doubled or misplaced."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import operator

@@ -1,7 +1,5 @@
 """Sweeps on a Dask cluster: workers that are killed change nothing in the table."""
 
-from __future__ import annotations
-
 import os
 import signal
 from types import SimpleNamespace
@@ -67,8 +65,9 @@ def test_killed_workers_lose_and_double_nothing(cluster):
 
 def test_killed_workers_leave_the_files_of_an_uninterrupted_sweep(cluster, tmp_path, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra mlsysim[parquet]")
-    monkeypatch.setattr(blocks, "_ROWS", 20_000)
+    monkeypatch.setattr(blocks, "_ROWS", 2_000)
     asked = PLANS | {"columns": ["mfu"], "reduce": Best("mfu", count=5)}
+    asked["batch_size"] = PLANS["batch_size"][:1000]
     alone = sweep(DistributedSolver, **asked, into=tmp_path / "alone")
     killed = []
 
@@ -103,9 +102,9 @@ def fatal(i):
 
 
 def test_a_slice_that_kills_its_workers_is_given_up(cluster, tmp_path):
-    """Dask gives up after some workers, and the sweep after some times of that."""
+    """Dask gives up after one worker, and the sweep after three times of that."""
     fatal.__module__ = "__main__"  # workers cannot import tests
-    cluster.scheduler.allowed_failures = 1  # each worker that is lost takes a second to replace
+    cluster.scheduler.allowed_failures = 0  # each worker that is lost takes a second to replace
     inputs = SimpleNamespace(rows=np.arange(3), diary=str(tmp_path / "diary"))
     lost = r"rows 0 to 2, submitted 3 times: KilledWorker"
     with (
@@ -114,4 +113,4 @@ def test_a_slice_that_kills_its_workers_is_given_up(cluster, tmp_path):
     ):
         run_slices(fatal, inputs, (3,), client.get_executor())
     assert caught.value.rows == (0, 3)
-    assert len((tmp_path / "diary").read_text()) == 3 * (1 + 1)
+    assert len((tmp_path / "diary").read_text()) == 3

@@ -1,7 +1,5 @@
 """Sweeps say what solve says: on every kind of axis, and when an axis is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 from decimal import Decimal
 from fractions import Fraction

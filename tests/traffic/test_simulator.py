@@ -1,7 +1,5 @@
 """The simulator by hand, and the closed form next to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

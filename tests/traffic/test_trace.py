@@ -1,7 +1,5 @@
 """Traces: what is read, and errors that name the row."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -4,8 +4,6 @@ They are accounting, not measurement: device-hours x design power x PUE x grid. 
 must give them to the last printed digit, which tests units and bookkeeping, not physics.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

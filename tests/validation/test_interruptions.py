@@ -1,7 +1,5 @@
 """The interruptions of Llama 3 405B, and what the registry makes of them."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

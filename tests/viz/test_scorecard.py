@@ -1,7 +1,5 @@
 """The picture of a scorecard: a point for each limit, on the right side of the line."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import matplotlib.pyplot as plt

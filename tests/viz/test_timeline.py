@@ -1,7 +1,5 @@
 """The picture of a pipeline: a block for each pass, where it ran."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import pytest
 

@@ -1,7 +1,5 @@
 """Collectives: limiting cases, identities between them, and numbers worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

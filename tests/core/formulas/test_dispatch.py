@@ -1,7 +1,5 @@
 """Tokens on their way to experts: copies counted by hand and by drawing lots."""
 
-from __future__ import annotations
-
 import random
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """Memory: identities of the literature, exact, and counts that papers print."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Operators of a layer, and what they send, counted by hand and at their limits."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

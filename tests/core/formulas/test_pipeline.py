@@ -1,7 +1,5 @@
 """Pipelines: published tables. `tests/schedules` holds the formulas against schedules."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

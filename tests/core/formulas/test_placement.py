@@ -1,7 +1,5 @@
 """Placement and the training step: who sits beside whom, and sums that must add up."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim.core.formulas import (

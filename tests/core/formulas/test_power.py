@@ -1,7 +1,5 @@
 """Power from work, at its limits and at published values."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

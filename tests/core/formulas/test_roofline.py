@@ -1,7 +1,5 @@
 """The roofline, a forward pass and its energy, against data sheets and published counts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Collectives as a library runs them: started, in segments, or in the switch."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim.core.formulas import (

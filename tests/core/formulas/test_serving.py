@@ -1,7 +1,5 @@
 """Requests in a server: counted one by one, and at the limits of load and memory."""
 
-from __future__ import annotations
-
 import math
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """Passes of an engine that never decodes: limits, and the fixed point itself."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Parameters and operations of transformers, against counts that papers print."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

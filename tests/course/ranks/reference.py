@@ -3,8 +3,6 @@
 Everything is analytic, so a step along the imaginary axis gives derivatives to rounding.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 TINY = 1e-30

@@ -1,7 +1,5 @@
 """Collectives do what their names say, and send what the formulas of their time count."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

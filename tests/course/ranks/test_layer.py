@@ -1,7 +1,5 @@
 """A layer spread over ranks equals the layer of one device, and sends what the solver says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Products split by columns and by rows equal the whole product, forward and backward."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

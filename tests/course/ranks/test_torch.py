@@ -1,7 +1,5 @@
 """The layer against PyTorch's operators and derivatives, where there is a PyTorch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

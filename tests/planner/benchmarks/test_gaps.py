@@ -1,7 +1,5 @@
 """Results of load generators: what is read, where the gap is, and what could explain it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """How sure a choice is: against sampled constants, and by solving both plans where it flips."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Elasticities are derivatives: they agree with finite differences wherever those exist."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The inverse question: what is found, solved again, reaches the target."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

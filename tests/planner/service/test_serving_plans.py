@@ -1,7 +1,5 @@
 """Plans of services: every row is what the solver answers, limits hold, and bad input says why."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

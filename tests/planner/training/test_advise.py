@@ -1,7 +1,5 @@
 """The advisor: the best plan is the best, and what it says of others is what the solver says."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Contrasts add up to the difference that they explain."""
 
-from __future__ import annotations
-
 import pytest
 
 from mlsysim import ConfigError, DistributedSolver, Models, Systems, contrast

@@ -1,7 +1,5 @@
 """Anti-patterns are found where they are, and mended by what is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

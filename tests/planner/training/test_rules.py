@@ -1,7 +1,5 @@
 """Rules that an expert follows: simple plans, spare memory, no needless devices, and failures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The space that is searched: all that the solver admits, and nothing that it refuses."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from dataclasses import replace
