@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mlsysim import Q_, ConfigError, Hardware, UnknownEntryError
+from mlsysim import Q_, ConfigError, Hardware, Models, UnknownEntryError
 from mlsysim.core.units import dress, has_dimension
 from mlsysim_course import check
 from mlsysim_course.answers import AmountAsked, ChoiceAsked, CountAsked
@@ -72,6 +72,69 @@ def test_the_truth_is_right(exercise, name):
     assert verdict
     assert verdict.right
     assert repr(verdict) == "Right."
+
+
+# By hand, from figures of datasheets and model cards: an H100 SXM has 989.4 TFLOP/s in 16 bits,
+# 3.35 TB/s and 450 GB/s of NVLink in one direction; an A100 has 312 TFLOP/s, and a V100 has 125.
+BY_HAND = {
+    # 25.557 million weights, 4.09 billion multiply-accumulates and 11.1 million activations
+    ("hello-world-1", "batch"): math.ceil(
+        2 * 25.557e6 * (ridge := 0.5 * 989.4e12 / 3.35e12) / (2 * 4.09e9 - 4 * 11.1e6 * ridge)
+    ),
+    ("hello-world-2", "batch"): math.inf
+    if 2 * 4.09e9 / (4 * 11.1e6) < 989.4e12 / 3.35e12
+    else None,
+    ("hello-world-5", "efficiency"): 256 * 2 * 4.09e9 / 84.14e-3 / 125e12,
+    ("serving-fleet-1", "price"): 8 * 3 / (3600 * 1500 / 2) * 1e6,
+    ("serving-fleet-2", "narrow"): math.ceil(671e9 / 141e9),
+    ("serving-fleet-2", "wide"): math.ceil(2 * 671e9 / 141e9),
+    ("distributed-3", "microbatches"): next(m for m in (8, 16, 32, 64) if 7 / (7 + m) < 0.1),
+    # four microbatches of three ticks, and two other stages that fill and drain
+    ("pipelines-1", "length"): 3 * 4 + 3 * 2,
+    ("pipelines-1", "idle"): 3 * 2,
+    ("tensor-parallel-1", "excess"): 4 - 1,
+    ("tensor-parallel-self-check", "sent"): 4 * 2 * 7 / 8 * 2 * 8192 * 8192,
+    # grams over grams per kilowatt-hour, the building's share, and hours
+    ("sustainability-2", "power"): 1000
+    * ((539 - 31.22 - 62.44 - 291.42) * 1e6 / 385)
+    / 1.1
+    / (3_311_616 - 184_320 - 368_640 - 1_720_320),
+    ("training-memory-1", "states"): 16 * 3_212_749_824,
+    # the logits and their gradients, in 4 bytes
+    ("training-memory-2", "saved"): 2 * 4 * 8192 * 128_256,
+    ("mixtures-2", "experts"): 8 * (1 - (3 / 4) ** 4),
+    ("quantization-1", "size"): 4 / 8 + 1 / 32,
+    ("long-context-1", "tokens"): 70_553_706_496 / (80 * 8192),
+    ("long-context-2", "cache"): 2 * 80 * 8 * 128 * 2 * 131_072,
+    ("kernels-1", "time"): 2 * (8192 * 8192 + 2 * 8192) / 3.35e12,
+    ("kernels-2", "share"): 2 * 4096 * 8192 * 8192 / 672.768e-6 / 989.4e12,
+    ("kernels-3", "rows"): math.ceil(4096 * 2 * ridge / (4096 - 2 * 2 * ridge)),
+    ("museum-1", "mfu"): 1.04 * 312 / 989.4,
+    ("museum-2", "mfu"): 480 / 989.4,
+    ("museum-3", "parameters"): 32 * (4 * 4096 * 4096 + 3 * 4096 * 11_008),
+    ("museum-4", "cache"): 2 * 80 * 8 * 128 * 2 * 8192,
+    ("museum-5", "cache"): 2 * 36 * 8 * 128 * 2,
+    ("museum-6", "images"): 156e12 / (2 * 4.09e9),
+    ("museum-7", "bandwidth"): 512 / 8 * 6.4e9,
+    ("museum-8", "bubble"): 7 / 16,
+    ("museum-9", "time"): 2 * 7 / 8 * 2 * 70_553_706_496 / 450e9,
+}
+
+
+@pytest.mark.parametrize(("name", "part"), BY_HAND)
+def test_the_truth_is_what_a_calculation_by_hand_gives(name, part):
+    truth = EXERCISES[name].parts[part].truth
+    assert float(truth) == pytest.approx(BY_HAND[name, part], rel=1e-3)
+
+
+def test_published_mistakes_of_the_museum_are_what_our_catalog_gives_for_them():
+    layers = 32 * (4 * 4096 * 4096 + 2 * 4096 * 11_008)
+    assert layers == 5_033_164_800
+    assert 5_033_164_800 in EXERCISES["museum-3"].parts["parameters"].mistakes
+    sparse, *_ = EXERCISES["museum-2"].parts["mfu"].mistakes
+    assert sparse == pytest.approx(0.243, abs=0.002)
+    assert Models.ResNet50.flops_per_sample.to("GFLOP").magnitude == pytest.approx(8.18, rel=1e-2)
+    assert Hardware.M1_Max.memory.bandwidth.to("GB/s").magnitude == pytest.approx(409.6, rel=0.03)
 
 
 @pytest.mark.parametrize(
