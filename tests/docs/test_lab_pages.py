@@ -154,74 +154,83 @@ def wrong(asked: Choice | Estimate) -> Any:
     return next(option for option in asked.options if option != asked.truth())
 
 
-@pytest.mark.parametrize("name", LABS)
-def test_wrong_answers_then_right_ones_and_the_ledger_as_a_file(
-    name: str, browser: Any, site: str, runtime: None, axe: str, tmp_path: Path
-) -> None:
-    """One visit, since Python takes seconds to start. A page hides what a prediction unlocks."""
-    for visitor in tab(browser, site):
-        reader = Reader(visitor, name)
-        page = reader.page
-        first, second = reader.lab.predictions
-        assert page.locator(f"#{first.id}").is_visible()
-        assert not page.locator(f"#{second.id}").is_visible()
-        assert not any(reader.box(one).is_visible() for one in reader.lab.explorers)
-        assert violations(page, axe, "main") == []
-        page.locator(f"#{first.id}").get_by_role("button").click()
-        assert page.locator(f"#{first.id}").get_by_role("alert").inner_text()
-        assert reader.ledger() is None
-        for asked in reader.lab.questions:
-            reader.answer(asked, wrong(asked))
-            box = page.locator(f"#{asked.id}")
-            assert "mls-verdict" in page.evaluate("document.activeElement.className")
-            assert box.locator("input:enabled").count() == (
-                0 if asked.locks else len(asked.options)
-            )
-            if isinstance(asked, Choice):
-                marked = box.locator(".mls-option[data-tone=good]")
-                assert marked.count() == int(asked.locks)
-                assert box.locator(".mls-verdict").inner_text().count("The right answer") == int(
-                    asked.locks
-                )
-        for explorer in reader.lab.explorers:
-            for control in explorer.controls:
-                if isinstance(control, Slider):
-                    reader.move(explorer, control)
-        reader.compare()
-        assert violations(page, axe, "main") == []
-        toggle_theme(page)
-        assert violations(page, axe, "main") == []
-        page.set_viewport_size(PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        page.set_viewport_size(DESK)
-        page.reload()
-        page.get_by_text("Restored from this browser.").wait_for()
-        reader.compare()
-        reader.start_over()
-        for asked in reader.lab.questions:
-            reader.answer(asked, asked.truth())
-        ledger = reader.ledger()
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name="Export").click()
-        file = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(file)
-        assert json.loads(file.read_text(encoding="utf-8")) == ledger
-        reader.start_over()
-        damaged = tmp_path / "mine.json"
-        damaged.write_text("{}", encoding="utf-8")
-        page.locator("input[type=file]").set_input_files(damaged)
-        page.locator(".mls-notice", has_text="mine.json was not imported").wait_for()
-        page.locator("input[type=file]").set_input_files(file)
-        page.get_by_text("Imported from").wait_for()
-        assert reader.ledger() == ledger
-        reader.state = ledger["state"]
-        reader.compare()
-        assert visitor.troubles == []
+@pytest.fixture(scope="module")
+def profile(browser: Any, site: str) -> Iterator[Any]:
+    """A browser's profile, which keeps the files of Python and their machine code."""
+    for one in tab(browser, site):
+        one.open("index.html")
+        yield one
 
 
 @pytest.fixture
-def fresh(browser: Any, site: str) -> Iterator[Visitor]:
-    yield from tab(browser, site)
+def fresh(profile: Visitor, site: str) -> Iterator[Visitor]:
+    """A new tab of a reader without a ledger."""
+    profile.page.evaluate("localStorage.clear()")
+    one = new_tab(profile.page.context, site)
+    yield one
+    one.page.close()
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_wrong_answers_then_right_ones_and_the_ledger_as_a_file(
+    name: str, fresh: Visitor, runtime: None, axe: str, tmp_path: Path
+) -> None:
+    """One visit, since Python takes seconds to start. A page hides what a prediction unlocks."""
+    reader = Reader(fresh, name)
+    page = reader.page
+    first, second = reader.lab.predictions
+    assert page.locator(f"#{first.id}").is_visible()
+    assert not page.locator(f"#{second.id}").is_visible()
+    assert not any(reader.box(one).is_visible() for one in reader.lab.explorers)
+    assert violations(page, axe, "main") == []
+    page.locator(f"#{first.id}").get_by_role("button").click()
+    assert page.locator(f"#{first.id}").get_by_role("alert").inner_text()
+    assert reader.ledger() is None
+    for asked in reader.lab.questions:
+        reader.answer(asked, wrong(asked))
+        box = page.locator(f"#{asked.id}")
+        assert "mls-verdict" in page.evaluate("document.activeElement.className")
+        assert box.locator("input:enabled").count() == (0 if asked.locks else len(asked.options))
+        if isinstance(asked, Choice):
+            marked = box.locator(".mls-option[data-tone=good]")
+            assert marked.count() == int(asked.locks)
+            assert box.locator(".mls-verdict").inner_text().count("The right answer") == int(
+                asked.locks
+            )
+    for explorer in reader.lab.explorers:
+        for control in explorer.controls:
+            if isinstance(control, Slider):
+                reader.move(explorer, control)
+    reader.compare()
+    assert violations(page, axe, "main") == []
+    toggle_theme(page)
+    assert violations(page, axe, "main") == []
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.set_viewport_size(DESK)
+    page.reload()
+    page.get_by_text("Restored from this browser.").wait_for()
+    reader.compare()
+    reader.start_over()
+    for asked in reader.lab.questions:
+        reader.answer(asked, asked.truth())
+    ledger = reader.ledger()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export").click()
+    file = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    assert json.loads(file.read_text(encoding="utf-8")) == ledger
+    reader.start_over()
+    damaged = tmp_path / "mine.json"
+    damaged.write_text("{}", encoding="utf-8")
+    page.locator("input[type=file]").set_input_files(damaged)
+    page.locator(".mls-notice", has_text="mine.json was not imported").wait_for()
+    page.locator("input[type=file]").set_input_files(file)
+    page.get_by_text("Imported from").wait_for()
+    assert reader.ledger() == ledger
+    reader.state = ledger["state"]
+    reader.compare()
+    assert fresh.troubles == []
 
 
 def test_nothing_but_the_site_is_asked_and_nothing_after_the_start(
@@ -246,6 +255,7 @@ def test_nothing_but_the_site_is_asked_and_nothing_after_the_start(
     fresh.page.context.set_offline(True)
     for asked in others:
         reader.answer(asked, asked.truth())
+    fresh.page.context.set_offline(False)
     assert [one for one in addresses[count:] if not one.startswith("blob:")] == []
     # The bytes of the download are counted, and screen readers hear only some of the counts.
     manifest = json.loads((built_site / "docs/labs/runtime/manifest.json").read_text("utf-8"))
@@ -333,6 +343,7 @@ def test_two_tabs_do_not_overwrite_each_other(fresh: Visitor, site: str, runtime
     other.notice.wait_for()
     assert reader.ledger()["state"] == {first.id: 20}
     assert fresh.troubles == other.visitor.troubles == []
+    other.page.close()
 
 
 def test_a_build_without_python_says_so(fresh: Visitor) -> None:

@@ -13,6 +13,7 @@ from mlsysim import (
     Systems,
 )
 from tests.networks import fleet_of
+from tests.samples import seconds
 
 FABRICS = Systems.Fabrics
 REFERENCE = {
@@ -32,10 +33,6 @@ few = settings(max_examples=40)
 
 def solve(**changes):
     return DistributedSolver.solve(**{"fleet": fleet_of(32), **REFERENCE, **changes})
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 # The reference point: 256 H100, a 70B model, 256 sequences of 2,048 tokens. It was worked out by

@@ -1,76 +1,19 @@
 """Memory of a training step, and steps that cannot run: said, not hidden."""
 
-import csv
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mlsysim import (
-    Q_,
     DistributedSolver,
-    Fleet,
     Hardware,
     Models,
     ServingSolver,
-    Source,
     Systems,
-    TransformerModel,
 )
 from mlsysim.core.units import format_number
 from tests.networks import fleet_of
 from tests.solvers.test_distributed import LLAMA, one_node, solve
-
-IDENTITIES = Path(__file__).parents[1] / "validation" / "memory_identities.csv"
-
-
-def rows():
-    found = csv.DictReader(IDENTITIES.read_text(encoding="utf-8").splitlines())
-    return [row for row in found if row["quantity"] == "activation memory"]
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in rows()])
-def test_activations_are_korthikantis(row):
-    """The paper's figure 1, through the whole solver."""
-    hidden, heads, tp, pp = (int(row[name]) for name in ("hidden", "heads", "tp", "pp"))
-    layers = int(row["layers"])
-    model = TransformerModel(
-        name=row["model"],
-        source=Source(title=row["source"], url=row["url"]),
-        parameters=Q_(12 * layers * hidden**2, "param"),
-        layers=layers,
-        hidden_dim=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=hidden // heads,
-        ffn_dim=int(row["ffn"]),
-        vocab_size=1,  # the paper counts its layers only
-        seq_len=int(row["seq_len"]),
-    )
-    r = DistributedSolver.solve(
-        model=model,
-        fleet=Fleet(
-            name="Test",
-            node=Systems.Nodes.DGX_A100,
-            count=tp * pp // 8,
-            fabric=Systems.Fabrics.InfiniBand_HDR,
-        ),
-        batch_size=int(row["micro_batch"]) * 4 * pp,
-        microbatch_count=4 * pp,
-        tp_size=tp,
-        pp_size=pp,
-        virtual_stages=int(row["virtual_stages"]),
-        sequence_parallel=row["sequence_parallel"] == "1",
-        recompute=row["recompute"],
-        attention="unfused",
-    )
-    assert r.activation_memory.to("GiB").magnitude == pytest.approx(float(row["value"]), rel=1e-12)
-    states = r.weights_memory + r.gradient_memory + r.optimizer_memory
-    per_parameter = states * tp * pp / model.parameters
-    assert per_parameter.to("byte").magnitude == pytest.approx(16)
-
-
-# What cannot run is said, not hidden
 
 
 def test_a_model_that_does_not_fit_is_reported():

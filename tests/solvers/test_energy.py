@@ -24,16 +24,8 @@ from mlsysim import (
 )
 from mlsysim.registry.calibration.power import power_calibration_for
 from mlsysim.registry.operations import POWER_DRAW
+from tests.samples import JOB
 
-STEP = {
-    "model": Models.Llama3_70B,
-    "fleet": Systems.Clusters.Research_256,
-    "batch_size": 256,
-    "seq_len": 2048,
-    "tp_size": 8,
-    "pp_size": 4,
-    "microbatch_count": 16,
-}
 SERVED = {
     "model": Models.Llama3_8B,
     "hardware": Hardware.H100,
@@ -50,7 +42,7 @@ def value(quantity, unit):
 
 @either
 def test_energy_of_a_step_is_power_times_time(efficiency):
-    r = DistributedSolver.solve(**STEP, efficiency=efficiency)
+    r = DistributedSolver.solve(**JOB, efficiency=efficiency)
     expected = 256 * value(r.device_power, "W") * value(r.step_latency_total, "s")
     assert value(r.energy_per_step, "J") == pytest.approx(expected)
     assert value(r.energy_per_token, "J") == pytest.approx(expected / (256 * 2048))
@@ -58,7 +50,7 @@ def test_energy_of_a_step_is_power_times_time(efficiency):
 
 @either
 def test_power_of_a_step_is_that_of_its_utilizations(efficiency):
-    r = DistributedSolver.solve(**STEP, efficiency=efficiency)
+    r = DistributedSolver.solve(**JOB, efficiency=efficiency)
     c = PowerCalibrations.Hopper
     share = c.constant_share + c.compute_share * r.hfu + c.memory_share * (r.mbu or 0)
     assert value(r.device_power, "W") == pytest.approx(700 * min(1, share))
@@ -143,7 +135,7 @@ def test_a_prefill_alone_is_bound_by_arithmetic(efficiency):
 
 
 def test_the_energy_is_derived_from_the_work():
-    derivation = DistributedSolver.solve(**STEP).explain("energy_per_step")
+    derivation = DistributedSolver.solve(**JOB).explain("energy_per_step")
     summaries = " ".join(step.summary for step in derivation.steps)
     assert "the energy roofline" in summaries
     assert "Bytes that a device moves through its memory in a training step" in summaries
@@ -153,10 +145,10 @@ def test_the_energy_is_derived_from_the_work():
 
 
 def test_predicted_utilization_gives_back_the_predicted_power():
-    step = DistributedSolver.solve(**STEP)
+    step = DistributedSolver.solve(**JOB)
     for solver in (SustainabilitySolver, EconomicsSolver):
         month = solver.solve(
-            fleet=STEP["fleet"],
+            fleet=JOB["fleet"],
             duration_days=30,
             datacenter=Infra.Quebec,
             utilization=step.power_utilization,
@@ -192,7 +184,7 @@ def test_without_a_design_power_nothing_is_said():
         count=4,
         fabric=Systems.Fabrics.InfiniBand_NDR,
     )
-    r = DistributedSolver.solve(**STEP | {"fleet": fleet, "tp_size": 8})
+    r = DistributedSolver.solve(**JOB | {"fleet": fleet, "tp_size": 8})
     assert (r.energy_per_step, r.energy_per_token, r.power_utilization) == (None, None, None)
 
 

@@ -10,21 +10,11 @@ from mlsysim import (
     ConfigError,
     DistributedSolver,
     Models,
-    Systems,
     advise,
     sweep,
 )
 from mlsysim.registry.calibration.training import Frameworks
-
-JOB = {
-    "model": Models.Llama3_70B,
-    "fleet": Systems.Clusters.Research_256,
-    "batch_size": 256,
-    "seq_len": 2048,
-    "tp_size": 8,
-    "pp_size": 4,
-    "microbatch_count": 16,
-}
+from tests.samples import JOB
 
 
 def without_latency(fleet):

@@ -19,6 +19,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core import formulas as f
+from tests.samples import seconds
 
 NODE = Systems.Nodes.DGX_H100
 NVLINK, NDR = NODE.scale_up.si("bandwidth"), Systems.InfiniBand_NDR.si("bandwidth")
@@ -33,10 +34,6 @@ def fleet(devices, node=NODE, **fabric):
 def solve(devices, **plan):
     plan = {"model": Models.Llama3_8B, "precision": "bf16", "efficiency": 0.5} | plan
     return DistributedSolver.solve(fleet=fleet(devices), **plan)
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 def test_a_ring_pays_the_network_only_between_nodes():

@@ -15,6 +15,7 @@ from mlsysim import (
 )
 from mlsysim.core import formulas as f
 from mlsysim.registry.calibration.serving import ServingCalibrations
+from tests.samples import seconds
 
 # Matrices of a layer of Llama 3 8B: query, key and value, output, gate and input, product.
 SHAPES = [
@@ -42,10 +43,6 @@ STREAM = ServingCalibrations.Hopper_vLLM.memory_efficiency * 3.35e12
 
 def served(**more):
     return ServingSolver.solve(**LOAD | more)
-
-
-def s(quantity):
-    return quantity.to("s").magnitude
 
 
 def added(tokens, used):
@@ -82,19 +79,19 @@ def test_a_step_reads_each_adapter_once():
         r = served(batch_size=64, lora_rank=RANK, adapters=count, resident_adapters=min(count, 300))
         used = count * (1 - (1 - 1 / count) ** 64)
         assert r.batch_adapters == pytest.approx(used)
-        assert s(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used))
+        assert seconds(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used))
 
 
 def test_a_prompt_uses_one_adapter():
     r = served(lora_rank=RANK, adapters=50)
-    assert s(r.prefill_latency - served().prefill_latency) == pytest.approx(added(1000, 1))
+    assert seconds(r.prefill_latency - served().prefill_latency) == pytest.approx(added(1000, 1))
 
 
 def test_adapters_are_split_like_their_matrices():
     node = {"hardware": Systems.Nodes.DGX_H100, "tp_size": 4, "batch_size": 64}
     plain, r = served(**node), served(**node, lora_rank=RANK, adapters=40)
     used = f.distinct_adapters(40, 64)
-    assert s(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used) / 4)
+    assert seconds(r.decode_latency - plain.decode_latency) == pytest.approx(added(64, used) / 4)
     more = r.total_memory_required - plain.total_memory_required
     assert more.to("byte").magnitude == pytest.approx(10 * ONE)
 
@@ -104,8 +101,8 @@ def test_an_adapter_that_is_not_resident_is_loaded():
     r = served(lora_rank=RANK, adapters=40, resident_adapters=10, host_link=Systems.Links.PCIe5)
     # Three requests of four wait for 84 MB at 64 GB/s.
     load = 0.75 * (ONE / 64e9 + 0.6e-6)
-    assert s(r.loading_latency) == pytest.approx(load)
-    assert s(r.ttft - plain.ttft) == pytest.approx(load)
+    assert seconds(r.loading_latency) == pytest.approx(load)
+    assert seconds(r.ttft - plain.ttft) == pytest.approx(load)
 
 
 def test_a_batch_has_no_more_adapters_than_there_is_memory_for():
@@ -198,7 +195,9 @@ def test_adapters_in_an_open_loop():
         opened(batch_limit=64, arrival_rate=1e-6, lora_rank=RANK, adapters=n) for n in (40, 1)
     )
     assert many.places == few.places == 64
-    assert s(few.decode_latency) == pytest.approx(s(served(lora_rank=RANK).decode_latency))
+    assert seconds(few.decode_latency) == pytest.approx(
+        seconds(served(lora_rank=RANK).decode_latency)
+    )
 
 
 def test_an_open_loop_loads_adapters_and_runs_as_many_as_there_is_memory_for():
@@ -206,13 +205,13 @@ def test_an_open_loop_loads_adapters_and_runs_as_many_as_there_is_memory_for():
     plain = opened(**many)
     r = opened(**many, resident_adapters=20, host_link=Systems.Links.PCIe5)
     load = 0.8 * (ONE / 64e9 + 0.6e-6)
-    assert s(r.loading_latency) == pytest.approx(load)
+    assert seconds(r.loading_latency) == pytest.approx(load)
     # Poisson arrivals at a link that takes the same time for each (Pollaczek and Khinchine)
     wait = load + 2 * load / (2 * (1 - 2 * load)) * load
     assert r.places == 22  # as in the closed loop, by the mean of different adapters
     assert plain.places == 256
     few = opened(**many, batch_limit=22)
-    assert s(r.ttft_mean - few.ttft_mean) == pytest.approx(wait, rel=1e-3)
+    assert seconds(r.ttft_mean - few.ttft_mean) == pytest.approx(wait, rel=1e-3)
 
 
 @pytest.mark.parametrize("role", ["prefill", "decode"])
@@ -235,14 +234,14 @@ def test_adapters_of_separate_pools():
     assert more.to("byte").magnitude == pytest.approx(40 * ONE)
     assert r.batch_adapters == pytest.approx(f.distinct_adapters(40, r.decode_batch_size))
     assert r.itl > plain.itl
-    assert s(r.prefill_latency - plain.prefill_latency) == pytest.approx(added(1000, 1))
+    assert seconds(r.prefill_latency - plain.prefill_latency) == pytest.approx(added(1000, 1))
     few = DisaggregatedSolver.solve(**load, **MANY, resident_adapters=10)
-    assert s(few.loading_latency) == pytest.approx(0.75 * ONE / 64e9)
+    assert seconds(few.loading_latency) == pytest.approx(0.75 * ONE / 64e9)
     # 11 sequences use 9.7 of 40 adapters.
     assert few.decode_batch_size == few.decode_places == 11
     assert few.bottleneck == "decode"
     assert few.feasible
-    assert s(few.ttft) > s(r.ttft)
+    assert seconds(few.ttft) > seconds(r.ttft)
 
 
 MANY = {"lora_rank": RANK, "adapters": 40}

@@ -14,7 +14,6 @@ LLAMA = {"model": Models.Llama3_8B, "fleet": FLEET, "batch_size": 1, "precision"
 SMALL = dataclasses.replace(
     Models.DeepSeek_V3, layers=2, moe_layers=1, mtp_layers=0, parameters=None
 )
-DEEPSEEK = LLAMA | {"model": SMALL}
 
 
 def solve(**plan):

@@ -27,13 +27,10 @@ from mlsysim.registry.calibration.serving import serving_calibration_for
 from mlsysim.solvers.traffic.bands import LAW, SIMULATED
 from mlsysim.traffic import Traffic, engine_for, simulate
 from research.open_loop_law import System
+from tests.samples import ms
 
 TRANSFORMERS = [row for row in Models if isinstance(row, TransformerModel)]
 LOAD = {"model": Models.Llama3_8B, "hardware": Hardware.H100, "seq_len": 1000, "output_len": 200}
-
-
-def ms(value):
-    return value.to("ms").magnitude
 
 
 def test_littles_law():

@@ -7,6 +7,7 @@ import pytest
 from mlsysim import Models, ServingSolver, Systems
 from mlsysim.core.units import Q_
 from mlsysim.registry.calibration.serving import ServingCalibrations
+from tests.samples import seconds
 
 # No two the same, so that none can take the place of another.
 CONSTANTS = replace(
@@ -89,10 +90,6 @@ def decode(sequences):
     time = 32 * (own + max(attention, cache) + 7e-6) + logits + sequences * 13e-6
     moved = STREAM * (32 * (traffic + elementwise) + streamed)
     return time, moved + sequences * context * KV
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 def size(quantity):

@@ -3,6 +3,7 @@
 import pytest
 
 from mlsysim import Hardware, Models, ServingSolver, SingleNodeSolver, Systems
+from tests.samples import seconds
 
 MIXTRAL, DEEPSEEK = Models.Mixtral_8x7B, Models.DeepSeek_V3
 H200 = {"hardware": Hardware.H200, "precision": "bf16", "efficiency": 0.5}
@@ -11,10 +12,6 @@ BANDWIDTH, PEAK = 4.8e12, 989.4e12
 
 def solve(model, **arguments):
     return ServingSolver.solve(model=model, **H200 | arguments)
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 def size(model):

@@ -23,6 +23,7 @@ from mlsysim import (
     sweep,
 )
 from mlsysim.core import formulas as f
+from tests.samples import ms
 
 KV = 128 * 1024
 """Bytes of a token's keys and values in Llama 3 8B: 32 layers, 8 heads of 128, 16 bits."""
@@ -38,10 +39,6 @@ CHAT = {"turns": 5, "turn_tokens": 50, "think_time": Q_(60, "s")}
 
 def served(**more):
     return ServingSolver.solve(**LOAD | more)
-
-
-def ms(quantity):
-    return quantity.to("ms").magnitude
 
 
 def test_the_share_that_a_session_repeats():

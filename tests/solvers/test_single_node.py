@@ -20,16 +20,13 @@ from mlsysim import (
 from mlsysim.core import formulas as f
 from mlsysim.core.errors import ConfigError
 from mlsysim.registry.calibration.serving import ServingCalibrations
+from tests.samples import ms, seconds
 
 CLOUD = [name for name in Hardware.Cloud.names() if "fp16" in Hardware[name].compute.precisions]
 
 
 def solve(model=Models.ResNet50, hardware=Hardware.A100, **arguments):
     return SingleNodeSolver.solve(model=model, hardware=hardware, **arguments)
-
-
-def ms(quantity):
-    return quantity.to("ms").magnitude
 
 
 def test_all_three_names():
@@ -154,10 +151,6 @@ TEXTS = ["BERT_Base", "GPT2", "Llama3_8B", "Llama3_70B", "Mixtral_8x7B"]
 
 def timed(model=Models.Llama3_8B, hardware=Hardware.A100, **arguments):
     return SingleNodeSolver.solve(model=model, hardware=hardware, **arguments)
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 def test_bert_by_hand():

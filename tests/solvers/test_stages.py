@@ -12,6 +12,7 @@ from mlsysim.solvers.training import memory, stages
 from mlsysim.solvers.training.stages import stage_layout
 from mlsysim.solvers.training.work import training_work
 from tests.networks import fleet_of
+from tests.samples import seconds
 
 LLAMA = {
     "model": Models.Llama3_405B,
@@ -42,10 +43,6 @@ def layout(**plan):
     defaults = {name: item.default for name, item in known.items()}
     found = stage_layout(DistributedSolver.admit(defaults | LLAMA | plan).plain())
     return found.first, found.longest, found.last
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 @pytest.mark.parametrize(

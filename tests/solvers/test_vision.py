@@ -16,6 +16,7 @@ from mlsysim import (
 )
 from mlsysim.core.types import FixedShapeModel
 from mlsysim.registry.calibration.serving import pass_calibration_for, serving_calibration_for
+from tests.samples import seconds
 
 GEMMA = Models.Gemma3_27B
 BLIND = dataclasses.replace(
@@ -38,10 +39,6 @@ STEP = {
     "precision": "bf16",
     "zero_stage": 3,
 }
-
-
-def seconds(quantity):
-    return quantity.to("s").magnitude
 
 
 def test_an_image_is_a_forward_pass_of_the_tower():

@@ -21,24 +21,15 @@ from mlsysim import (
     Systems,
     sweep,
 )
-
-GOOD = {
-    "model": Models.Llama3_70B,
-    "fleet": Systems.Clusters.Research_256,
-    "batch_size": 256,
-    "seq_len": 2048,
-    "tp_size": 8,
-    "pp_size": 4,
-    "microbatch_count": 16,
-}
+from tests.samples import JOB
 
 
 def step(**changes):
-    return DistributedSolver.solve(**GOOD | changes).step_latency_total.to("s").magnitude
+    return DistributedSolver.solve(**JOB | changes).step_latency_total.to("s").magnitude
 
 
 def swept(**changes):
-    return sweep(DistributedSolver, **GOOD | changes)
+    return sweep(DistributedSolver, **JOB | changes)
 
 
 WIDTHS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -52,7 +43,7 @@ def test_narrow_arrays_do_not_wrap_around(width):
 
 
 def test_long_sequences_do_not_wrap_around():
-    model = dataclasses.replace(GOOD["model"], context=2**20)
+    model = dataclasses.replace(JOB["model"], context=2**20)
     for width in ("int32", "int64"):
         size = np.array([2**20], dtype=width)
         table = swept(model=model, batch_size=size, seq_len=size)
@@ -136,7 +127,7 @@ def test_numbers_of_numpy_are_numbers_with_a_unit_too():
     table = sweep(EconomicsSolver, **asked, token_throughput=[rate])
     assert table.result(0).cost_per_token == answer.cost_per_token
     assert dict(swept(sequence_parallel=np.array([True])).result(0)) == dict(
-        DistributedSolver.solve(**GOOD, sequence_parallel=np.True_)
+        DistributedSolver.solve(**JOB, sequence_parallel=np.True_)
     )
 
 
@@ -202,8 +193,8 @@ DEVICE = {"model": Models.Llama3_8B, "hardware": [Hardware.H100]}
 CHAT = {"model": [Models.Llama3_8B], "hardware": Hardware.H100}
 REFUSED = [
     (SingleNodeSolver, DEVICE, {"hardware": [Hardware.TPUv5p]}),
-    (DistributedSolver, GOOD | {"precision": ["fp16"]}, {"precision": ["int4"]}),
-    (DistributedSolver, GOOD | {"tp_size": [8]}, {"tp_size": [3]}),
+    (DistributedSolver, JOB | {"precision": ["fp16"]}, {"precision": ["int4"]}),
+    (DistributedSolver, JOB | {"tp_size": [8]}, {"tp_size": [3]}),
     (ServingSolver, CHAT, {"model": [Models.BERT_Base]}),
 ]
 

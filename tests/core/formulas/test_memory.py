@@ -1,58 +1,22 @@
 """Memory: identities of the literature, exact, and counts that papers print."""
 
-import csv
-from pathlib import Path
-
 import pytest
 
 from mlsysim.core.formulas import (
     activation_memory_per_layer,
-    attention_parameters,
     backward_width,
     chunks_in_flight,
     copied_context_width,
     head_working_memory,
     hidden_state_size,
-    interleaving_factor,
     kept_attention_width,
     kept_expert_width,
     kv_cache_size,
-    microbatches_in_flight,
-    mlp_parameters,
     optimizer_state_size,
-    transformer_parameters,
     visiting_memory,
 )
 
-TABLE = Path(__file__).parents[2] / "validation" / "memory_identities.csv"
-ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 GIB = 2**30
-
-
-def rows(group, quantity):
-    found = [row for row in ROWS if row["group"] == group and quantity in row["quantity"]]
-    return pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in found])
-
-
-def whole(row, *names):
-    return [int(row[name]) for name in names]
-
-
-def test_the_table_is_whole():
-    groups = [row["group"] for row in ROWS]
-    assert groups.count("korthikanti_fig1") == 16
-    assert groups.count("zero_paper") == 4
-    assert all(row["source"] and row["url"].startswith("https://") for row in ROWS)
-
-
-@rows("korthikanti_fig1", "parameters+gradients+optimizer")
-def test_korthikanti_states(row):
-    layers, hidden, heads, ffn, tp, pp = whole(row, "layers", "hidden", "heads", "ffn", "tp", "pp")
-    block = attention_parameters(hidden, heads, heads, hidden // heads)
-    own = transformer_parameters(layers, block, mlp_parameters(hidden, ffn, 2), 0) / (tp * pp)
-    # Figure 1 keeps gradients in 32 bits: 18 bytes for each parameter.
-    states = 2 * own + 4 * own + optimizer_state_size(own, 2, 8, 4)
-    assert states / GIB == float(row["value"])
 
 
 def gpt_layer(tokens, seq_len, hidden, heads, tensor, shards, kept):
@@ -78,36 +42,6 @@ def gpt_layer(tokens, seq_len, hidden, heads, tensor, shards, kept):
         1,
         2,
     )
-
-
-@rows("korthikanti_fig1", "activation")
-def test_korthikanti_activations(row):
-    layers, hidden, heads, seq_len = whole(row, "layers", "hidden", "heads", "seq_len")
-    micro, tp, pp, virtual = whole(row, "micro_batch", "tp", "pp", "virtual_stages")
-    per_layer = gpt_layer(
-        seq_len * micro,
-        seq_len,
-        hidden,
-        heads,
-        tp,
-        tp if row["sequence_parallel"] == "1" else 1,
-        1 if row["recompute"] == "none" else 0,
-    )
-    growth = interleaving_factor(pp, virtual) if virtual > 1 else 1
-    total = growth * microbatches_in_flight(pp, 8 * pp) * (layers // pp) * per_layer
-    assert total / GIB == pytest.approx(float(row["value"]), rel=1e-15)
-
-
-@rows("zero_paper", "model states")
-def test_zero_model_states(row):
-    parameters, replicas = 7.5e9, int(row["dp"])
-    weights, gradients = 2 * parameters, 2 * parameters
-    optimizer = optimizer_state_size(parameters, 2, 8, 4)
-    parts = [optimizer, gradients, weights]
-    for index in range(int(row["zero_stage"])):
-        parts[index] /= replicas
-    # The figure prints one decimal place.
-    assert sum(parts) / 1e9 == pytest.approx(float(row["value"]), abs=0.05)
 
 
 @pytest.mark.parametrize(

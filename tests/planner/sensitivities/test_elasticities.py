@@ -11,7 +11,6 @@ from mlsysim import (
     Q_,
     ConfigError,
     DistributedSolver,
-    Models,
     ReliabilitySolver,
     Systems,
     UnknownEntryError,
@@ -24,18 +23,10 @@ from mlsysim.core.gradient import plain, slopes
 from mlsysim.core.numeric import ceil, exp, expm1, floor, gcd, log2, maximum, minimum, sqrt
 from mlsysim.core.recording import Input, Recorded
 from mlsysim.planner.sensitivities.questions import question_of
+from tests.samples import JOB
 from tools.sweep_questions import SOLVERS, question
 
 STEP = 1e-6
-JOB = {
-    "model": Models.Llama3_70B,
-    "fleet": Systems.Clusters.Research_256,
-    "batch_size": 256,
-    "seq_len": 2048,
-    "tp_size": 8,
-    "pp_size": 4,
-    "microbatch_count": 16,
-}
 
 
 @pytest.fixture(scope="module")
