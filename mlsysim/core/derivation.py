@@ -13,6 +13,7 @@ import copy
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -564,10 +565,13 @@ def _put_in(tree: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 @functools.cache
 def _equation(function: Callable[..., Any]) -> str:
     """Write a formula's arithmetic with the names of its arguments."""
-    return expression(function)
+    return ast.unparse(_body(function))
+
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 def expression(function: Callable[..., Any], numbers: Mapping[str, str] | None = None) -> str:
     """Write a formula's arithmetic as text, with numbers for some of its names."""
-    values = {name: ast.Name(id=text) for name, text in (numbers or {}).items()}
-    return ast.unparse(_put_in(_body(function), values))
+    known = numbers or {}
+    return _NAME.sub(lambda name: known.get(name[0], name[0]), _equation(function))

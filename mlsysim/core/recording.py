@@ -9,12 +9,13 @@ time only during a derivation.
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from mlsysim.core.formula import Formula, formula_of
@@ -51,7 +52,7 @@ class Recorded:
     ----------
     magnitude : float
         The number itself.
-    unit : Unit or None
+    unit : _Unit or None
         Its unit; `None` if it is not a quantity.
     operation : str
         Sign or name of the operation that made it; empty for an input.
@@ -90,7 +91,7 @@ class Recorded:
         self._quantity: Any = None
         if unit is None and hasattr(value, "magnitude"):
             self._quantity = value
-            value, unit = value.magnitude, _UNITS.setdefault(value.units, value.units)
+            value, unit = value.magnitude, _unit(value.units)
         self.magnitude = value
         self.unit = unit
         self.operation = operation
@@ -106,7 +107,7 @@ class Recorded:
         if self.unit is None:
             return self.magnitude
         if self._quantity is None:
-            self._quantity = Q_(self.magnitude, self.unit)
+            self._quantity = Q_(self.magnitude, self.unit.units)
         return self._quantity
 
     def __repr__(self) -> str:
@@ -119,10 +120,16 @@ class Recorded:
     __hash__ = object.__hash__
 
 
-_NO_UNIT = Q_(1.0, "").units
-_UNITS: dict[Any, Any] = {}
-"""One object for each unit, so that it can be found by its identity."""
-_RESULTS: dict[tuple[str, int, int], tuple[bool, Any]] = {}
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """A unit, of which there is one object, because comparing those of Pint takes long."""
+
+    units: Any
+
+
+_unit = functools.cache(_Unit)
+_NO_UNIT = _unit(Q_(1.0, "").units)
+_RESULTS: dict[tuple[str, _Unit | None, _Unit | None], tuple[bool, Any]] = {}
 """Whether an operation on two units is one on magnitudes, and the unit of its results."""
 
 
@@ -139,7 +146,7 @@ def applied(function: Callable[..., Any], *operands: Any) -> Recorded:
 
 def chosen(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Recorded:
     """Apply a function that returns one of two numbers; at least one is recorded."""
-    value, unit = _unwatched(_result, "-", operator.sub, function, one, other)
+    value, unit = _result("-", operator.sub, function, one, other)
     return Recorded(value, function.__name__, (one, other), unit=unit)
 
 
@@ -154,13 +161,13 @@ def _result(
     a, unit = (one.magnitude, one.unit) if type(one) is Recorded else (one, None)
     b, second = (other.magnitude, other.unit) if type(other) is Recorded else (other, None)
     if type(a) in _PLAIN and type(b) in _PLAIN:
-        key = sign, id(unit), id(second)
+        key = sign, unit, second
         if key not in _RESULTS:
-            _RESULTS[key] = _tried(sign, trial, unit, second)
+            _RESULTS[key] = _unwatched(_tried, sign, trial, unit, second)
         alike, made = _RESULTS[key]
         if alike:
             return function(a, b), made
-    return function(value_of(one), value_of(other)), None
+    return _unwatched(function, value_of(one), value_of(other)), None
 
 
 _PLAIN = (float, int)
@@ -176,7 +183,8 @@ def _tried(
     if sign in ("//", "%", "**") and not {one, other} <= {None, _NO_UNIT}:
         return False, None
     a, b = (
-        number if unit is None else Q_(number, unit) for number, unit in ((3.0, one), (2.0, other))
+        number if unit is None else Q_(number, unit.units)
+        for number, unit in ((3.0, one), (2.0, other))
     )
     try:
         value = function(a, b)
@@ -212,16 +220,11 @@ def _binary(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         value, unit = _result(sign, function, function, one, other)
         return Recorded(value, sign, (one, other), unit=unit)
 
-    return (
-        lambda self, other: _unwatched(operated, self, other),
-        lambda self, other: _unwatched(operated, other, self),
-    )
+    return operated, lambda self, other: operated(other, self)
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Any:
-    return lambda self, other: bool(
-        _unwatched(_result, "-", operator.sub, function, self, other)[0]
-    )
+    return lambda self, other: bool(_result("-", operator.sub, function, self, other)[0])
 
 
 for _sign, _word, _function in (
@@ -247,6 +250,21 @@ for _function in (
     setattr(Recorded, f"__{_function.__name__}__", _comparison(_function))
 
 
+_HERE = globals()
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What `watching` does at the calls of a function."""
+
+    code: CodeType
+    formula: Formula | None
+    named: bool
+    """Whether the names of its variables are read."""
+    inside: bool
+    """Whether it is a part of the function that calls it."""
+
+
 @contextmanager
 def watching(*modules: str) -> Iterator[None]:
     """Record the formulas that return recorded numbers, and the variables that hold them.
@@ -259,33 +277,49 @@ def watching(*modules: str) -> Iterator[None]:
     open_calls: list[dict[str, Any]] = []
     records: dict[int, tuple[object, int]] = {}
     """Records whose numbers have names, by identity, with the number of their fields."""
+    kinds: dict[int, _Kind] = {}
+    """Kinds of functions by the identity of their code."""
+
+    def kind_of(frame: FrameType) -> _Kind:
+        code = frame.f_code
+        kind = kinds.get(id(code))
+        if kind is None:
+            module = frame.f_globals.get("__name__", "")
+            named = module.startswith(modules) and not code.co_name.startswith(("<", "__"))
+            inside = code.co_name in _COMPREHENSIONS
+            kind = kinds[id(code)] = _Kind(code, formula_of(code), named, inside)
+        return kind
 
     def read_names(frame: FrameType | None) -> None:
         inner: dict[str, Any] = {}
-        while frame is not None and frame.f_code.co_name in _COMPREHENSIONS:
+        while frame is not None and kind_of(frame).inside:
             inner, frame = frame.f_locals | inner, frame.f_back
-        if frame is None or frame.f_code.co_name.startswith(("<", "__")):
-            return
-        if frame.f_globals.get("__name__", "").startswith(modules):
+        if frame is not None and kind_of(frame).named:
             _name(frame.f_locals | inner if inner else frame.f_locals, records)
 
     def watch(frame: FrameType, event: str, result: Any) -> None:
-        if event == "call":
-            if frame.f_code.co_name in _COMPREHENSIONS:
+        if frame.f_globals is _HERE:  # the arithmetic itself, which has no useful names
+            caller = frame.f_back
+            if event == "call" and caller is not None and caller.f_globals is not _HERE:
+                read_names(caller)
+        elif event == "call":
+            kind = kind_of(frame)
+            if kind.inside:
                 return
             # The caller binds its variables before the called function binds its own.
             read_names(frame.f_back)
-            if formula_of(frame.f_code):
+            if kind.formula:
                 open_calls.append(dict(frame.f_locals))
-        elif event == "return" and frame.f_code.co_name not in _COMPREHENSIONS:
-            found = formula_of(frame.f_code)
-            if found is None:
-                read_names(frame)
+        elif event == "return":
+            kind = kind_of(frame)
+            if kind.formula is None:
+                if kind.named:
+                    read_names(frame)
                 return
             arguments = open_calls.pop()
             handed_through = any(result is value for value in arguments.values())
             if isinstance(result, Recorded) and not handed_through:
-                result.formula, result.arguments = found, arguments
+                result.formula, result.arguments = kind.formula, arguments
 
     before = sys.getprofile()
     sys.setprofile(watch)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pint
 from pint.delegates.formatter import Formatter
+from pint.util import infer_base_unit
 
 from mlsysim.core.errors import ConfigError, shown
 
@@ -310,31 +311,51 @@ _RATES = ((0.01, "1/s"), (0.01 / 3_600, "1/h"), (0.01 / 86_400, "1/day"), (0, "1
 _WITHOUT_PREFIX = ("minute", "h", "day", "year", "L", "USD", "g/kWh", "L/kWh", "USD/kWh", "USD/h")
 
 
-@lru_cache(maxsize=1)
-def _reading() -> tuple[dict[Any, tuple[tuple[float, str], ...]], frozenset[Any]]:
-    kept = frozenset(unit(name) for name in (*_WITHOUT_PREFIX, "USD/Mtoken"))
-    return {_dimension(name): choices for name, choices in _READ_IN.items()}, kept
+@lru_cache(maxsize=256)
+def _choices(units: Any) -> tuple[tuple[float, str], ...] | None:
+    """Return the units in which a quantity is easiest to read; `None` for the unit that it has."""
+    if any(units == unit(name) for name in (*_WITHOUT_PREFIX, "USD/Mtoken")):
+        return None
+    dimension = units.dimensionality
+    if dimension == _dimension("1/s") and len(list(Q_(1, units).unit_items())) == 1:
+        return _RATES  # neither samples nor tokens
+    return next((_READ_IN[name] for name in _READ_IN if _dimension(name) == dimension), ())
 
 
-def _readable(value: Quantity) -> Quantity:
-    """Convert a quantity to the unit and prefix that are easiest to read."""
-    if value.dimensionless and abs(value.magnitude) < 1e6:
-        return value
-    choices, kept = _reading()
-    if not value.magnitude or value.units in kept:
-        return value
-    factor, dimension = _measure(value.units)
-    if (
-        dimension == _dimension("1/s") and len(list(value.unit_items())) == 1
-    ):  # neither samples nor tokens
-        size = abs(value.magnitude * factor)
-        return value.to(unit(next(name for least, name in _RATES if size >= least)))
-    for least, name in choices.get(dimension, ()):
-        if abs(value.magnitude * factor) >= least:
-            value = value.to(unit(name))
-            break
-    prefixed: Quantity = value if value.units in kept else value.to_compact()  # type: ignore[assignment]
-    return prefixed
+@lru_cache(maxsize=256)
+def _without_prefix(units: Any) -> tuple[float, Any]:
+    """Return a unit without its prefixes, and the factor to it."""
+    bare = unit(str(ureg.Unit(infer_base_unit(units, ureg))))
+    return _measure(units)[0] / _measure(bare)[0], bare
+
+
+@lru_cache(maxsize=1024)
+def _with_prefix(units: Any, decade: int) -> tuple[float, Any]:
+    """Return a unit with the prefix for a power of ten of the bare unit, and the factor to it."""
+    compact = Q_(10.0**decade, _without_prefix(units)[1]).to_compact().units
+    return _measure(units)[0] / _measure(compact)[0], compact
+
+
+@lru_cache(maxsize=256)
+def _symbol(units: Any) -> str:
+    return f"{units:~P}"
+
+
+def _readable(number: float, units: Any) -> tuple[float, Any]:
+    """Convert a number to the unit and prefix that are easiest to read."""
+    factor, dimension = _measure(units)
+    choices = _choices(units)
+    if not number or choices is None or (not dimension and abs(number) < 1e6):
+        return number, units
+    size = abs(number * factor)
+    name = next((name for least, name in choices if size >= least), None)
+    if name is not None:
+        number, units = number * (factor / si_factor(name)), unit(name)
+        if choices is _RATES or _choices(units) is None:
+            return number, units
+    decade = math.floor(math.log10(abs(number) * _without_prefix(units)[0]))
+    factor, units = _with_prefix(units, decade)
+    return number * factor, units
 
 
 def format_number(value: Any, digits: int = 4) -> str:
@@ -348,11 +369,13 @@ def format_number(value: Any, digits: int = 4) -> str:
         magnitude = value.magnitude
         if not math.isfinite(magnitude):
             return "not known" if math.isnan(magnitude) else "infinite"
-        value = _readable(value)
-        name, number = f"{value.units:~P}", format_number(value.magnitude, digits)
+        magnitude, units = _readable(magnitude, value.units)
+        name, number = _symbol(units), format_number(magnitude, digits)
         return f"{number}{name[1:]}" if name.startswith("1/") else f"{number} {name}".rstrip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
+    if math.isnan(value):
+        return "not known"
     if abs(value) >= 1e15 or (value != int(value) and abs(value) < 10**digits):
         return f"{value:,.{digits}g}"
     return f"{value:,.0f}"  # a whole number, or one with more digits than requested

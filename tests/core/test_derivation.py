@@ -335,6 +335,14 @@ def test_a_long_derivation_is_printed_down_to_a_depth_and_says_how_to_see_the_re
     assert str(short) == str(short.to_depth(99))
 
 
+def test_unknown_numbers_are_printed():
+    """Nobody states the model whose checkpoint takes a minute."""
+    job = ReliabilitySolver.solve(
+        fleet=Systems.Clusters.Research_256, job_duration_hours=24, checkpoint_time_s=60
+    )
+    assert "checkpoint_size = not known" in str(job.explain(depth=9))
+
+
 @every_call
 def test_no_step_only_renames_another(answers, name):
     derivation = answers[name][3]

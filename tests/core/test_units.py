@@ -163,6 +163,7 @@ def test_dress_is_the_inverse_of_strip():
         (Q_(8.64e6, "USD"), "8,640,000 USD"),
         (Q_(0.384, "USD/Mtoken"), "0.384 USD/Mtoken"),
         (Q_(float("nan"), "s"), "not known"),
+        (float("nan"), "not known"),
         (Q_(float("inf"), "s"), "infinite"),
         (None, "not known"),
         (0.15789, "0.1579"),
