@@ -1,4 +1,4 @@
-"""Tables of plans, best first, and the plans that no other one beats."""
+"""Tables of plans, best first."""
 
 from __future__ import annotations
 
@@ -31,10 +31,3 @@ def numbers(table: Table, name: str) -> NDArray[np.float64]:
     """Return a column of numbers without its unit."""
     column = table[name]
     return np.asarray(getattr(column, "magnitude", column), float)
-
-
-def unbeaten(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the rows that no other row beats in both numbers; less is better."""
-    order = np.lexsort((second, first))
-    before = np.minimum.accumulate(np.concatenate([[np.inf], second[order][:-1]]))
-    return order[second[order] < before]

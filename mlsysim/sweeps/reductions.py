@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,14 +132,9 @@ class Pareto:
         usable = _usable(rows, self.fields, self.feasible)
         goals = [-_numbers(rows, name, usable) for name in self.largest]
         goals += [_numbers(rows, name, usable) for name in self.smallest]
-        order = np.lexsort((_numbers(rows, ROW, usable), *reversed(goals)))
-        left = np.stack(goals, axis=1)[order]
-        front = []
-        while len(order):  # the first of sorted rows is beaten by none of them
-            front.append(order[0])
-            better = (left < left[0]).any(axis=1)
-            order, left = order[better], left[better]
-        return _picked(rows, usable[np.array(front, np.intp)])
+        order = np.argsort(_numbers(rows, ROW, usable))
+        front = order[unbeaten(np.column_stack(goals)[order])]
+        return _picked(rows, usable[front])
 
     merged = reduced
 
@@ -215,6 +211,21 @@ class Quantiles:
 
 
 Reduction = Best | Pareto | Quantiles
+
+
+def unbeaten(goals: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows that no other row beats in every column, ordered by the columns.
+
+    Less is better. Of equal rows, the first is returned; rows with unknown numbers are not.
+    """
+    order = np.lexsort(goals.T[::-1])
+    order = order[~np.isnan(goals[order]).any(axis=1)]
+    left, front = goals[order], []
+    while len(order):  # the first of sorted rows is beaten by none of them
+        front.append(order[0])
+        better = (left < left[0]).any(axis=1)
+        order, left = order[better], left[better]
+    return np.array(front, np.intp)
 
 
 def _count(field: str) -> str:

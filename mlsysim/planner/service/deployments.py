@@ -22,6 +22,7 @@ from mlsysim.planner.service.limits import PERCENTS, SLO
 from mlsysim.planner.service.probabilities import LogError
 from mlsysim.planner.service.serving_plans import POOL_LEVERS
 from mlsysim.solvers.traffic.engine import Engine
+from mlsysim.sweeps.reductions import unbeaten
 from mlsysim.traffic import Traffic
 
 Columns = dict[str, NDArray[Any]]
@@ -298,28 +299,15 @@ def _pool_candidates(
     columns = _joined(parts)
     # Pools with other errors, or with a cache that other software reads, are not compared.
     groups = np.char.add(columns["format"], columns["calibration"])
+    members = (np.flatnonzero(groups == group) for group in np.unique(groups))
     respected = ("devices", "cost", "power", "moved", "utilization", *names)
-    known = columns | {"cost": np.nan_to_num(columns["cost"])}
-    respects = np.column_stack([known[name] for name in respected])
-    return _rows(columns, pareto_front(respects, groups)), tried
+    respects = np.nan_to_num(np.column_stack([columns[name] for name in respected]))
+    front = np.concatenate([rows[unbeaten(respects[rows])] for rows in members])
+    return _rows(columns, front), tried
 
 
 def _rows(columns: Columns, rows: NDArray[Any]) -> Columns:
     return {name: values[rows] for name, values in columns.items()}
-
-
-def pareto_front(respects: NDArray[Any], groups: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows that no other one of their group beats in every respect."""
-    front: list[int] = []
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        members = members[np.lexsort(respects[members].T[::-1])]
-        unbeaten = np.empty((0, respects.shape[1]))
-        for row in members:
-            if not (unbeaten <= respects[row]).all(axis=1).any():
-                unbeaten = np.vstack([unbeaten, respects[row]])
-                front.append(int(row))
-    return np.array(front, int)
 
 
 def _rates(

@@ -14,13 +14,14 @@ from mlsysim.core.files import printable
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import Accelerator, Fleet, Node
 from mlsysim.core.units import Quantity, format_number, strip
-from mlsysim.planner.plans import PlanTable, numbers, unbeaten
+from mlsysim.planner.plans import PlanTable, numbers
 from mlsysim.planner.service.engines import LEVERS, applied, device_of
 from mlsysim.planner.service.limits import SLO
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.registry.operations import CHAT_LENGTHS
 from mlsysim.solvers import OpenLoopResult, OpenLoopSolver
 from mlsysim.solvers.serving.inputs import SIZES
+from mlsysim.sweeps.reductions import unbeaten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,8 +175,8 @@ class ServingTable(PlanTable):
 
     def front(self) -> ServingTable:
         """Return the plans that no other one beats both per user and per device."""
-        user, device = (-numbers(self, f"tokens_per_s_per_{share}") for share in ("user", "device"))
-        return self.take(unbeaten(user, device))
+        rates = [numbers(self, f"tokens_per_s_per_{share}") for share in ("user", "device")]
+        return self.take(unbeaten(-np.nan_to_num(np.column_stack(rates))))
 
 
 @record

@@ -15,7 +15,7 @@ from mlsysim.core.errors import OOMError, ParallelismError
 from mlsysim.core.table import Column, Table
 from mlsysim.core.types import SCHEDULES, Fleet, TransformerModel, find_precision
 from mlsysim.core.units import Q_, format_number
-from mlsysim.planner.plans import PlanTable, numbers, unbeaten
+from mlsysim.planner.plans import PlanTable, numbers
 from mlsysim.planner.training.contrasts import PARTS
 from mlsysim.planner.training.goals import Goal
 from mlsysim.planner.training.space import (
@@ -33,6 +33,7 @@ from mlsysim.planner.training.space import (
 from mlsysim.registry.calibration.training import Options, calibration_for, options_of
 from mlsysim.solvers import DistributedResult, DistributedSolver
 from mlsysim.sweeps import Sweep, sweep
+from mlsysim.sweeps.reductions import unbeaten
 from mlsysim.sweeps.slices import Executors
 
 _RANKS = ("cp_size", "crosses", "zero_stage", "virtual_stages", "memory", "tp_size", "pp_size")
@@ -113,7 +114,7 @@ def front(plans: Plans, first: str, second: str) -> Plans:
     first, second
         Columns of numbers. Less is better.
     """
-    return plans.take(unbeaten(numbers(plans, first), numbers(plans, second)))
+    return plans.take(unbeaten(np.column_stack([numbers(plans, first), numbers(plans, second)])))
 
 
 @dataclass

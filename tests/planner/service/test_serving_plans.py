@@ -649,6 +649,15 @@ def test_pools_are_two_open_loops_and_a_transfer(pools):
     assert caught.value.argument == "role"
 
 
+def test_a_device_of_unknown_power_has_as_many_pairs_of_pools(pools):
+    known = NODES.DGX_H100
+    device = replace(known.accelerator, name="H100 of unknown power", tdp=None)
+    node = replace(known, name="a node of them", accelerator=device)
+    unknown = plan_serving(*JOB, [node], **SMALL, rental_price=Q_(2, "USD/h"), confidence=None)
+    assert math.isnan(unknown.plans["energy_per_token"].magnitude[first_pair(unknown.plans)])
+    assert len(unknown.plans) == len(pools.plans)
+
+
 @pytest.mark.parametrize("role", ["prefill", "decode"])
 def test_pools_of_a_plan_grow_and_shrink_over_a_day(pools, role):
     index = first_pair(pools.plans)
