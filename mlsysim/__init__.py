@@ -130,10 +130,7 @@ if TYPE_CHECKING:
     from mlsysim.sweeps import Best, Pareto, Quantiles, Sweep, sweep
     from mlsysim.traffic import Traffic
     from mlsysim.validation import Comparison, Report, validate
-    from mlsysim.viz.frontier import plot_frontier
-    from mlsysim.viz.scorecard import plot_scorecard
-    from mlsysim.viz.timeline import plot_timeline
-    from mlsysim.viz.tornado import plot_sensitivity
+    from mlsysim.viz import plot_frontier, plot_scorecard, plot_sensitivity, plot_timeline
 
 __version__ = "0.1.0"
 
@@ -300,10 +297,10 @@ _LATE = {
     "evaluate": "scenario",
     "load_calibration": "scenario.cluster",
     "load_hardware": "scenario.hardware",
-    "plot_scorecard": "viz.scorecard",
-    "plot_frontier": "viz.frontier",
-    "plot_sensitivity": "viz.tornado",
-    "plot_timeline": "viz.timeline",
+    "plot_scorecard": "viz",
+    "plot_frontier": "viz",
+    "plot_sensitivity": "viz",
+    "plot_timeline": "viz",
     "odds": "planner",
     "plan_serving": "planner",
     "required": "planner",

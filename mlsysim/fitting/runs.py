@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import units_of
 from mlsysim.core.types import Calibration, Software
 from mlsysim.solvers import DistributedSolver
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.operators import operator_step
 from mlsysim.validation.columns import Columns
-from mlsysim.validation.rows import Row, Skip
+from mlsysim.validation.rows import Row, Skip, read_each
 
 _MEASURED = "step_latency_total"
 _SLOWEST = 30
@@ -57,21 +58,10 @@ def runs_of(
             f"source has no column {_MEASURED} (s), the measured time of a step: add it",
             argument="source",
         )
-    runs: list[Run] = []
-    refused: list[tuple[str, str]] = []
-    for row in rows:
-        try:
-            runs.append(_run(row, columns, base))
-        except (Skip, MLSysError) as fault:
-            refused.append((row.name, str(fault)))
-        except ArithmeticError as fault:
-            refused.append((row.name, f"the numbers of this row are out of range: {fault}"))
-    return runs, refused
+    return read_each(rows, partial(_run, columns, base))
 
 
-def _run(row: Row, columns: Columns, base: Calibration | None) -> Run:
-    if row.fault:
-        raise Skip(row.fault)
+def _run(columns: Columns, base: Calibration | None, row: Row) -> Run:
     stated = columns.measured_in(row).get(_MEASURED)
     if stated is None:
         raise Skip(f"{_MEASURED} is empty: nothing was measured")

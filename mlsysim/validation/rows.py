@@ -7,12 +7,12 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from mlsysim.core.errors import ConfigError, shown
+from mlsysim.core.errors import ConfigError, MLSysError, shown
 from mlsysim.core.files import read_bytes
 
 MAX_BYTES = 64 * 1024**2
@@ -97,6 +97,7 @@ class Row:
 
 
 R = TypeVar("R", bound=Row)
+T = TypeVar("T")
 
 
 def above_zero(column: str, value: float) -> float:
@@ -141,6 +142,22 @@ def rows_of(source: Any) -> list[Row]:
     except TypeError:
         rows = iter([source])
     return [row if isinstance(row, Row) else Row.of(row) for row in rows]
+
+
+def read_each(rows: Iterable[R], read: Callable[[R], T]) -> tuple[list[T], list[tuple[str, str]]]:
+    """Return what `read` returns for each row, and the identifier of each skipped row with why."""
+    values: list[T] = []
+    skipped: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            if row.fault:
+                raise Skip(row.fault)
+            values.append(read(row))
+        except (Skip, MLSysError) as fault:
+            skipped.append((row.name, str(fault)))
+        except ArithmeticError as fault:
+            skipped.append((row.name, f"the numbers of this row are out of range: {fault}"))
+    return values, skipped
 
 
 def rows_of_split(rows: Sequence[R], split: str | None) -> Sequence[R]:

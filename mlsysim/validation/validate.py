@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mlsysim.core.errors import ConfigError, MLSysError
+from mlsysim.core.errors import ConfigError
 from mlsysim.core.types import Calibration
 from mlsysim.scenario.names import named_calibration
 from mlsysim.validation.columns import Columns
 from mlsysim.validation.report import Comparison, Report
-from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, rows_of, rows_of_split
+from mlsysim.validation.rows import MAX_NUMBER, Row, Skip, read_each, rows_of, rows_of_split
 
 R = TypeVar("R", bound=Row)
 Compared = Comparison | tuple[Comparison, ...]
@@ -78,24 +79,13 @@ def admitted_calibration(calibration: Any, kind: str) -> Calibration:
 
 def report_on(rows: Sequence[R], compare: Callable[[R], Compared]) -> Report:
     """Compare every row; a row that cannot be predicted is skipped, with the reason."""
-    comparisons: list[Comparison] = []
-    skipped: list[tuple[str, str]] = []
-    for row in rows:
-        try:
-            comparisons += _compared(row, compare)
-        except (Skip, MLSysError) as fault:
-            skipped.append((row.name, str(fault)))
-    return Report(comparisons, skipped)
+    compared, skipped = read_each(rows, partial(_compared, compare))
+    return Report(chain.from_iterable(compared), skipped)
 
 
-def _compared(row: R, compare: Callable[[R], Compared]) -> tuple[Comparison, ...]:
-    """Compare a valid row, and reject a prediction that is not a number."""
-    if row.fault:
-        raise Skip(row.fault)
-    try:
-        answer = compare(row)
-    except ArithmeticError as fault:
-        raise Skip(f"the numbers of this row are out of range: {fault}") from fault
+def _compared(compare: Callable[[R], Compared], row: R) -> tuple[Comparison, ...]:
+    """Compare a row, and reject a prediction that is not a number."""
+    answer = compare(row)
     compared = (answer,) if isinstance(answer, Comparison) else answer
     for each in compared:
         if not 1 / MAX_NUMBER <= each.predicted <= MAX_NUMBER:

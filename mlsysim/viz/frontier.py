@@ -69,7 +69,7 @@ def plot_frontier(
             "returned",
             argument="measured",
         )
-    ax = axes_for(ax)
+    figure, ax = axes_for(ax)
     kinds, colors = np.asarray(plan.plans["hardware"]), {}
     for spot, kind in enumerate(dict.fromkeys(kinds.tolist())):
         front, color = plan.plans.take(np.flatnonzero(kinds == kind)).front(), f"C{spot}"
@@ -95,7 +95,6 @@ def plot_frontier(
         ylabel="Tokens per second and device",
     )
     label_lines(ax)
-    figure: Any = ax.get_figure()
     return figure, ax
 
 

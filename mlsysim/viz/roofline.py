@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.types import Accelerator, Workload
@@ -70,7 +70,7 @@ def plot_roofline(
     ridge = peak / bandwidth
     points = [_point(item, hardware, name, batch_size) for item in workloads]
 
-    ax = axes_for(ax)
+    figure, ax = axes_for(ax)
     low = min([ridge / 100, *(x / 3 for _, x, _ in points)])
     high = max([ridge * 30, *(x * 3 for _, x, _ in points)])
     ax.plot([low, ridge, high], [low * bandwidth / _TERA, peak / _TERA, peak / _TERA], lw=2)
@@ -94,7 +94,6 @@ def plot_roofline(
     )
     if points:
         ax.legend(frameon=False, loc="lower right")
-    figure: Any = ax.get_figure()
     return figure, ax
 
 

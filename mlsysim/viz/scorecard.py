@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.scenario.scorecard import Check, Scorecard
@@ -50,7 +50,7 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
             argument="scorecard",
         )
     checks = [check for check in scorecard.checks if check.limit is not None]
-    ax = axes_for(ax, height=1.4 + 0.45 * len(checks))
+    figure, ax = axes_for(ax, height=1.4 + 0.45 * len(checks))
     ax.axvline(1, color="0.5", lw=1.5)
     shares = [_share(check) for check in checks]
     named: set[str] = set()
@@ -76,7 +76,6 @@ def plot_scorecard(scorecard: Scorecard, *, ax: Axes | None = None) -> tuple[Fig
     ax.set_yticks(range(len(checks)), [_words(check) for check in checks])
     if checks:
         ax.legend(frameon=False, loc="best")
-    figure: Any = ax.get_figure()
     return figure, ax
 
 

@@ -11,6 +11,7 @@ from mlsysim.core.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
 # The colors themselves are in figures.mplstyle, in this order.
@@ -36,8 +37,8 @@ Each is a color of the current cycle, such as `"C0"`. Those of the site's figure
 """
 
 
-def axes_for(ax: Any, height: float | None = None) -> Axes:
-    """Return the axes given, or those of a new figure, with a height in inches."""
+def axes_for(ax: Any, height: float | None = None) -> tuple[Figure, Axes]:
+    """Return the axes given, or those of a new figure with a height in inches, and their figure."""
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
 
@@ -49,7 +50,8 @@ def axes_for(ax: Any, height: float | None = None) -> Axes:
             f"ax = {shown(ax)} is not axes of matplotlib: give those of plt.subplots(), or None",
             argument="ax",
         )
-    return ax
+    figure: Any = ax.get_figure()
+    return figure, ax
 
 
 # Share of the text color mixed into a line's color: letters need more contrast than lines.

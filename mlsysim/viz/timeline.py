@@ -54,8 +54,7 @@ def plot_timeline(timeline: Timeline, *, ax: Axes | None = None) -> tuple[Figure
         )
     kinds = {event.kind for event in timeline.events}
     rows = -(-timeline.virtual_stages * len(kinds) // 2)  # of the legend, in two columns
-    ax = axes_for(ax, height=0.8 + 0.34 * timeline.pp_size + 0.24 * rows)
-    figure: Any = ax.get_figure()
+    figure, ax = axes_for(ax, height=0.8 + 0.34 * timeline.pp_size + 0.24 * rows)
     makespan = float(timeline.makespan)
     for kind, (color, label) in _KINDS.items():
         label = _SPLIT if kind == "B" and "W" in kinds else label

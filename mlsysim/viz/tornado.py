@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Table
@@ -59,7 +59,7 @@ def plot_sensitivity(
         for row in sensitivity
         if row["elasticity"] and "steps" not in row["note"]
     ][:most]
-    ax = axes_for(ax, height=1.2 + 0.32 * len(rows))
+    figure, ax = axes_for(ax, height=1.2 + 0.32 * len(rows))
     colors = [_MORE if value > 0 else _LESS for _, value in rows]
     ax.barh(range(len(rows)), [value for _, value in rows], color=colors, height=0.7)
     ax.axvline(0, color="0.5", lw=1)
@@ -69,5 +69,4 @@ def plot_sensitivity(
         title=getattr(sensitivity, "field", ""),
     )
     ax.set_yticks(range(len(rows)), [".".join(name.split(".")[-2:]) for name, _ in rows])
-    figure: Any = ax.get_figure()
     return figure, ax

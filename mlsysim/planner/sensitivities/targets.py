@@ -16,7 +16,7 @@ from mlsysim.core.files import printable
 from mlsysim.core.gradient import slopes
 from mlsysim.core.numeric import zero_like
 from mlsysim.core.result import Result
-from mlsysim.core.units import dress, format_number, strip, told, unit
+from mlsysim.core.units import dress, format_number, si_factor, strip, told
 from mlsysim.planner.sensitivities.elasticities import Sensitivity
 from mlsysim.planner.sensitivities.questions import Place, Question, question_behind
 
@@ -192,7 +192,7 @@ def _field(result: Result, field: str, target: Any) -> tuple[str, float, Callabl
     if isinstance(target, int) and abs(target) > sys.float_info.max:
         target = math.inf
     if not plain and not hasattr(target, "magnitude") and isinstance(target, int | float):
-        target = dress(float(target) * unit_factor(given), given)
+        target = dress(float(target) * si_factor(given), given)
     number = strip(target, given, "target")
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise ConfigError(
@@ -206,11 +206,6 @@ def _field(result: Result, field: str, target: Any) -> tuple[str, float, Callabl
             argument="target",
         )
     return name, float(number), (lambda v: v) if plain else (lambda v: dress(v, given))
-
-
-def unit_factor(name: str) -> float:
-    """Return one of a unit in SI base units."""
-    return float((1 * unit(name)).to_base_units().magnitude)
 
 
 @dataclass

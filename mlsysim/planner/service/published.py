@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
-from mlsysim.core.errors import ConfigError, MLSysError, shown
+from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.table import Column, Table
 from mlsysim.planner.service.engines import device_of
 from mlsysim.validation.columns import KINDS, Columns
-from mlsysim.validation.rows import Row, Skip, rows_of
+from mlsysim.validation.rows import Row, Skip, read_each, rows_of
 
 _TIMES = ("ttft", "itl")
 _USER, _DEVICE = "tokens_per_s_per_user", "tokens_per_s_per_device"
@@ -71,14 +72,7 @@ def published_runs(
             "runs of clients that wait for their answers, with the columns ttft (ms) and itl (ms)",
             argument="source",
         )
-    runs = []
-    for row in rows:
-        try:
-            given = _DEFAULTS[columns.kind] | columns.arguments_in(row)
-            if not row.fault and given["model"].name == model:
-                runs.append(_run(row, columns, given))
-        except (Skip, MLSysError, ArithmeticError):
-            continue  # `validate` lists these, with reasons
+    runs, _ = read_each(rows, partial(_run, columns, model))  # `validate` lists the others
     near = [
         run
         for run in runs
@@ -98,8 +92,11 @@ def _near(run: Mapping[str, Any], lengths: tuple[float, float], within: float) -
     )
 
 
-def _run(row: Row, columns: Columns, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run and its prediction for the same clients."""
+def _run(columns: Columns, model: str, row: Row) -> dict[str, Any]:
+    """Return a run of a model and its prediction for the same clients."""
+    given = _DEFAULTS[columns.kind] | columns.arguments_in(row)
+    if given["model"].name != model:
+        raise Skip(f"this is a run of {given['model'].name}")
     values, result = columns.measured_in(row), columns.solver.solve(**given)
     if not all(name in values for name in _TIMES):
         raise Skip("times to the first token and per token are not both stated")
