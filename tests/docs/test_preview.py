@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,9 +21,10 @@ from tests.conftest import ROOT
 from tests.tools.test_dev_processes import runs, wait
 from tools.pages.execute import execute
 from tools.pages.faults import Fault
+from tools.pages.frozen import FREEZER
 from tools.pages.pages import Cell, Text, read_page
 from tools.pages.project import load
-from tools.preview.site import build
+from tools.preview.site import build, freeze
 
 CONFIG = """\
 project: {type: website, output-dir: _site, execute-dir: project, render: [index.qmd, "docs/*.qmd"]}
@@ -83,6 +85,13 @@ plt.plot([0, 1]);
 | 1 | 2 |
 
 : Rows {#tbl-rows}
+
+```{python}
+#| label: tbl-cell
+#| tbl-cap: A "cell".
+from IPython.display import Markdown
+Markdown("| c |\\n|---|\\n| 3 |")
+```
 
 ```{python}
 #| output: asis
@@ -211,6 +220,7 @@ def test_everything_that_pages_use(site: Path) -> None:
         '<a href="#eq-roof" class="quarto-xref">Equation\xa01</a>',
         '<a href="#fig-flow" class="quarto-xref">Figure\xa02</a>',
         "<figcaption>Figure\xa02: A flow.</figcaption>",
+        "<figcaption>Table\xa02: A “cell”.</figcaption>",
         'alt="A line that rises."',
         "<summary>Unfold</summary>",
         "<figcaption>Figure\xa01: A <em>line</em>.</figcaption>",
@@ -235,11 +245,44 @@ def test_everything_that_pages_use(site: Path) -> None:
         assert expected in html, expected
     for unwanted in ("not shown", "unseen", "@fig-", "{python}", ":::", "{{"):
         assert unwanted not in html, unwanted
-    assert (site / "out/docs/one_files/1.svg").read_text().lstrip().startswith("<?xml")
+    assert (
+        (site / "out/docs/one_files/figure-html/fig-line-1.svg")
+        .read_text()
+        .lstrip()
+        .startswith("<?xml")
+    )
     index = (site / "out/site_libs/search-index.js").read_text()
     entries = json.loads(index.removeprefix("window.searchIndex = ").rstrip(";\n"))
     assert ["docs/two.html", "Two", "there", "There", "End.", []] in entries
     assert "unfindable" not in index
+
+
+def test_quarto_finds_the_results_of_cells_and_the_figures(site: Path) -> None:
+    (site / "docs/one.qmd").write_text(EVERYTHING)
+    faults: list[Fault] = []
+    assert freeze(load(site, faults), [], quiet=True) == faults == []
+    assert [path.stem for path in (site / FREEZER / "docs").iterdir()] == ["one"]
+    folder = site / FREEZER / "docs/one"
+    frozen = json.loads((folder / "execute-results/html.json").read_text())
+    # Quarto runs the cells of a page with another hash itself.
+    page = (site / "docs/one.qmd").read_bytes()
+    assert frozen["hash"] == hashlib.md5(page, usedforsecurity=False).hexdigest()
+    result = frozen["result"]
+    assert result["supporting"] == ["one_files"]
+    assert result["markdown"].startswith("---\ntitle: One\n")
+    [figure] = re.findall(r"\(one_files/(.*?)\)\{#fig-line ", result["markdown"])
+    assert (folder / figure).read_text().lstrip().startswith("<?xml")
+    for expected in (
+        "```\nprinted 41\n```",
+        "It is 42, as text a\\*b.",
+        '::: {#tbl-cell .cell tbl-cap="A \\"cell\\"."}',
+        '{.python .cell-code code-fold="true" code-summary="Unfold"}',
+        "\n- a **list**\n",
+        "ZeroDivisionError: division by zero",
+    ):
+        assert expected in result["markdown"], expected
+    for unwanted in ("not shown", "unseen", "{python}"):
+        assert unwanted not in result["markdown"], unwanted
 
 
 def test_nothing_runs_again_until_something_changes(
@@ -333,16 +376,6 @@ def test_cells_end_with_the_program_that_runs_them(tmp_path: Path) -> None:
     wait(lambda: not runs(int(pid.read_text().rstrip("."))))
 
 
-def test_quarto_reads_the_same_profile_from_the_projects_environment() -> None:
-    from tools.pages.shell import PROFILE, STYLE
-
-    lines = (ROOT / "_environment").read_text().split()
-    settings = dict(line.split("=") for line in lines)
-    assert settings.keys() == {"IPYTHONDIR", "MATPLOTLIBRC"}
-    assert (ROOT / settings["IPYTHONDIR"]).resolve() == PROFILE.resolve()
-    assert (ROOT / settings["MATPLOTLIBRC"]).resolve() == STYLE.resolve()
-
-
 @pytest.mark.parametrize("printed", ["", "print(color)"], ids=["same words", "other words"])
 def test_a_change_in_the_package_runs_the_cells_again(site: Path, printed: str) -> None:
     from tools.pages import cache
@@ -355,7 +388,7 @@ def test_a_change_in_the_package_runs_the_cells_again(site: Path, printed: str) 
         (site / "mlsysim/color").write_text(color)
         cache._contents.cache_clear()
         assert render(site) == []
-        assert color in (site / "out/docs/one_files/1.svg").read_text()
+        assert color in (site / "out/docs/one_files/figure-html/figure-1.svg").read_text()
         assert (color in (site / "out/docs/one.html").read_text()) == bool(printed)
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from tools.dev.console import ROOT
 
 STAMPS = ROOT / "build" / "stamps"
-# IPython adds the last one to the profile of the pages' kernels.
-IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints", "startup"}
+IGNORED_PARTS = {"__pycache__", ".ipynb_checkpoints"}
 BODY = "#body"
 
 

@@ -104,7 +104,13 @@ def _build(program: Path | None, *, force: bool) -> Path:
 
 
 def published(program: Path, folder: Path, pages: Sequence[str]) -> None:
-    """Render with Quarto; if this fails, use the preview to find the page and the line."""
+    """Run the cells, then render with Quarto; if it fails, let the preview find page and line."""
+    chosen = [word for page in pages for word in ("--page", page)]
+    with step("running the cells of pages"):
+        must(
+            [PYTHON, "-m", "tools.preview", "--freeze", *chosen],
+            "a page has a mistake; the words of the renderer are above",
+        )
     try:
         quarto.render(program, folder, pages)
     except quarto.UnrenderedError as error:

@@ -76,16 +76,6 @@ def _install() -> None:
         NO_QUARTO.write_text(words, encoding="utf-8")
 
 
-def settings() -> dict[str, str]:
-    """Return Quarto's environment variables: our Python, and the profile of its kernels.
-
-    The project's `_environment` names the profile for a plain `quarto render` too, but relative to
-    the project, and one of the programs that Quarto starts looks for it elsewhere and complains.
-    """
-    profile = ROOT / "tools" / "pages" / "ipython"
-    return {"QUARTO_PYTHON": str(PYTHON), "IPYTHONDIR": str(profile)}
-
-
 class UnrenderedError(DevError):
     """Some pages could not be rendered, or Quarto warned about them."""
 
@@ -117,12 +107,14 @@ def render(quarto: Path, folder: Path, pages: Sequence[str] = ()) -> None:
             trouble.append(f"{current}: {line.strip()}".removeprefix(": "))
             suspects.append(current)
 
-    # A kernel that Quarto keeps alive would keep the modules that it has imported.
-    options = ["--output-dir", str(folder.relative_to(ROOT)), "--no-execute-daemon"]
+    # The results of all cells are in its freezer: see tools/pages/frozen.py.
+    options = [*pages, "--output-dir", str(folder.relative_to(ROOT)), "--use-freezer"]
     # If a reference is unresolved, Quarto ends with status 0; only its log shows it.
     try:
         with step("quarto render"):
-            status = follow([quarto, "render", *pages, *options], on_line, env=settings())
+            status = follow(
+                [quarto, "render", *options], on_line, env={"QUARTO_PYTHON": str(PYTHON)}
+            )
     finally:
         for path in left_by_quarto():
             remove(path)

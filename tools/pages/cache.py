@@ -43,6 +43,8 @@ def remember(root: Path, key: list[str], make: Callable[[], dict[str, Any]]) -> 
 
 def run(page: Page, root: Path) -> dict[str, list[Any]]:
     """Return the outputs of the page's cells, which depend on the files that they read."""
+    if not page.runs:
+        return {}
     rests_on = _contents(*(root / name for name in RESTS_ON))
     key = ["run", str(page.path), page.source, rests_on]
     return remember(root, key, partial(execute, page, root))

@@ -72,6 +72,11 @@ class Page:
         return [part for part in self.parts if isinstance(part, Cell)]
 
     @property
+    def runs(self) -> bool:
+        """Whether the page has a cell or a value within its text."""
+        return bool(self.cells) or any(INLINE.search(part.text) for part in self.texts)
+
+    @property
     def texts(self) -> list[Text]:
         """The Markdown in the order in which it is read."""
         return [part for part in self.parts if isinstance(part, Text)]

@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import traceback
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib_inline.config import InlineBackend
 from traitlets import Type
@@ -20,12 +22,24 @@ from traitlets.config import Config
 
 import mlsysim  # noqa: F401 - every page uses it
 from tools.pages.faults import Fault
-from tools.pages.kernel import load_ipython_extension
 from tools.pages.pages import FORMS, INLINE, Cell, Page, Text
 
-PROFILE = Path(__file__).with_name("ipython")
+FOLDER = Path("build/ipython")  # where IPython would keep an author's settings
 STYLE = Path(__file__).parents[2] / "mlsysim/viz/figures.mplstyle"
 CELL_FILE = "<ipython-input-"  # how IPython names the files of cells
+
+
+class PageFormatter(DisplayFormatter):
+    """A formatter that returns HTML as raw HTML in Markdown."""
+
+    def format(self, obj: object, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
+        """Return an object's representations and their metadata, by type."""
+        data, metadata = super().format(obj, include, exclude)  # type: ignore[no-untyped-call]
+        if html := data.pop("text/html", None):
+            runs = [len(run) for run in re.findall("`{3,}", html)]
+            fence = "`" * (max(runs, default=2) + 1)
+            data["text/markdown"] = f"{fence}{{=html}}\n{html}\n{fence}"
+        return data, metadata
 
 
 class Publisher(DisplayPublisher):
@@ -96,8 +110,10 @@ class PageShell(InteractiveShell):
 def results(page: Page) -> dict[str, list[Any]]:
     """Return the outputs of each cell and the inline values of each text, by its number."""
     config = Config({"HistoryManager": {"enabled": False}})
-    shell: Any = PageShell.instance(config=config, ipython_dir=str(PROFILE))
-    load_ipython_extension(shell)
+    shell: Any = PageShell.instance(config=config, ipython_dir=str(FOLDER.resolve()))
+    shell.display_formatter = PageFormatter(parent=shell)
+    # Python hides some kinds. What a cell or the package is warned of is a fault of the page.
+    warnings.filterwarnings("default", module=r"__main__|mlsysim\b")
     mpl.rc_file(STYLE)
     InlineBackend.instance(parent=shell).figure_formats = {"svg"}
     shell.enable_matplotlib("inline")

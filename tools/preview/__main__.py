@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 from tools.pages.faults import Fault
+from tools.pages.frozen import FREEZER
 from tools.pages.project import load
-from tools.preview.site import build
+from tools.preview.site import build, freeze
 
 
 def main() -> int:
@@ -18,12 +19,16 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=Path(), help="the project (default: here)")
     parser.add_argument("--out", type=Path, default=Path("_preview"), help="where to write")
     parser.add_argument("--page", action="append", default=[], help="only this page; repeatable")
+    parser.add_argument("--freeze", action="store_true", help="only run the cells, for Quarto")
     parser.add_argument("--quiet", action="store_true", help="print faults only")
     options = parser.parse_args()
     start, faults = time.perf_counter(), list[Fault]()
     try:
         project = load(options.root.resolve(), faults)
-        faults += build(project, options.root / options.out, options.page, quiet=options.quiet)
+        if options.freeze:
+            faults += freeze(project, options.page, quiet=options.quiet)
+        else:
+            faults += build(project, options.root / options.out, options.page, quiet=options.quiet)
     except Fault as fault:
         faults.append(fault)
     for mistake in sorted(faults, key=lambda one: (str(one.path), one.line)):
@@ -31,7 +36,7 @@ def main() -> int:
     summary = (
         f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         if faults
-        else f"Wrote {options.out}/index.html"
+        else f"Wrote {FREEZER if options.freeze else options.out / 'index.html'}"
     )
     if faults or not options.quiet:
         print(f"{summary} in {time.perf_counter() - start:.1f} s")

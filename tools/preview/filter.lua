@@ -81,11 +81,33 @@ local function tabset(element)
   return div("panel-tabset", { list, div("tab-content", panes) }, { id = element.identifier })
 end
 
+-- A cell with a numbered table: its code stays before the table.
+local function table_cell(cell)
+  local caption = pandoc.read(cell.attributes["tbl-cap"], "markdown").blocks[1].content
+  local code, rest = pandoc.Blocks {}, pandoc.Blocks {}
+  for _, block in ipairs(cell.content) do
+    (block.classes and block.classes:includes("cell-code") and code or rest):insert(block)
+  end
+  number(cell.identifier)
+  code:insert(float(cell.identifier, "tbl", rest, caption))
+  return div("cell", code)
+end
+
+local function folded(block)
+  local fold, summary = block.attributes["code-fold"], block.attributes["code-summary"] or "Code"
+  if not fold then return nil end
+  block.attributes = {}
+  local title = pandoc.write(pandoc.Pandoc { pandoc.Plain { pandoc.Str(summary) } }, "html")
+  local opening = '<details class="code-fold"' .. (fold == "show" and " open" or "") .. "><summary>"
+  return { pandoc.RawBlock("html", opening .. title .. "</summary>"), block, pandoc.RawBlock("html", "</details>") }
+end
+
 local blocks = {
   traverse = "topdown",
   Div = function(element)
     local kind = (element.classes[1] or ""):match("^callout%-(%l+)$")
     if callouts[kind or ""] then return callout(element, kind) end
+    if element.attributes["tbl-cap"] then return table_cell(element) end
     if element.classes[1] == "panel-tabset" and element.content[1].t == "Header" then return tabset(element) end
     if element.classes:includes("quarto-float") or not number(element.identifier) then return nil end
     local caption = element.content:remove(#element.content)
@@ -125,6 +147,7 @@ local blocks = {
 }
 
 local references = {
+  CodeBlock = folded,
   Cite = function(cite)
     local links = pandoc.Inlines {}
     for _, citation in ipairs(cite.citations) do

@@ -12,11 +12,11 @@ from typing import Any
 import pypandoc
 
 from tools.pages.cache import remember, run
+from tools.pages.compose import Composer
 from tools.pages.faults import Fault
 from tools.pages.pages import Page
 from tools.pages.project import Project, title_of
 from tools.pages.scan import scan
-from tools.preview.compose import Composer
 
 HERE = Path(__file__).parent
 NOTES = 'role="doc-endnotes">\n'

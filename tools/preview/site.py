@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from tools.pages import links
+from tools.pages import frozen, links
 from tools.pages.faults import Fault
 from tools.pages.links import html_path
 from tools.pages.lint import insert, lint
@@ -26,15 +27,34 @@ from tools.preview.render import HERE, render
 
 def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[Fault]:
     """Write the site to ``out`` and return every fault found on the way."""
+    done, faults = _each(project, _chosen(project, only), render, quiet=quiet)
+    faults.extend(links.check(project, done))
+    _write(project, done, out)
+    return faults
+
+
+def freeze(project: Project, only: list[str], *, quiet: bool) -> list[Fault]:
+    """Give Quarto the results of all cells, and return every fault found on the way."""
+    with_cells = [href for href in _chosen(project, only) if project.pages[href].cells]
+    return _each(project, with_cells, frozen.write, quiet=quiet)[1]
+
+
+def _chosen(project: Project, only: list[str]) -> list[str]:
+    return [href for href in project.pages if not only or href in only]
+
+
+def _each(
+    project: Project, pages: list[str], make: Callable[[Page, Project], Any], *, quiet: bool
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Return what is made of each page, and every fault found on the way."""
     faults: list[Fault] = []
-    done: dict[str, dict[str, Any]] = {}
-    pages = {href: page for href, page in project.pages.items() if not only or href in only}
+    done: dict[str, Any] = {}
 
     def one(href: str) -> None:
-        start = time.perf_counter()
-        faults.extend(lint(pages[href], project.variables))
+        start, page = time.perf_counter(), project.pages[href]
+        faults.extend(lint(page, project.variables))
         try:
-            done[href] = render(pages[href], project)
+            done[href] = make(page, project)
         except Fault as fault:
             faults.append(fault)
         except ExceptionGroup as group:
@@ -46,9 +66,7 @@ def build(project: Project, out: Path, only: list[str], *, quiet: bool) -> list[
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # The pages that take longest are those of the catalog, the last ones.
         list(pool.map(one, reversed(pages)))
-    faults.extend(links.check(project, done))
-    _write(project, done, out)
-    return faults
+    return done, faults
 
 
 def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None:
@@ -70,7 +88,7 @@ def _write(project: Project, done: dict[str, dict[str, Any]], out: Path) -> None
         text = template.render(value | _frame(project, page, href), project=project)
         target.write_text(text, encoding="utf-8")
         for name, data in value["images"].items():
-            (target.parent / name).parent.mkdir(exist_ok=True)
+            (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
             (target.parent / name).write_bytes(base64.b64decode(data))
         index += [[html_path(href), title_of(page), *part] for part in value["sections"]]
     script = f"window.searchIndex = {json.dumps(index, ensure_ascii=False)};\n"

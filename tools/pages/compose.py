@@ -1,9 +1,8 @@
-"""Insert the outputs of a page's cells into its text, as Markdown for pandoc."""
+"""Insert the outputs of a page's cells into its text, as Quarto writes them for pandoc."""
 
 from __future__ import annotations
 
 import base64
-import html
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -34,15 +33,15 @@ class Composer:
         shown = list(self._outputs(cell, outputs))
         if options.get("include", True) is False:
             return
-        asis = options.get("output") == "asis"
-        if not asis:
-            yield "::: {.cell}"
+        blocks = shown if options.get("output", True) else []
         if options.get("echo", True) and cell.code.strip():
-            yield _echo(options, cell.code.strip("\n"))
-        if shown and options.get("output", True):
-            yield _float(cell, "\n\n".join(shown))
-        if not asis:
-            yield ":::"
+            blocks = [_echo(options, cell.code.strip("\n")), *blocks]
+        if "tbl-cap" in options:
+            label = f"#{options['label']} "
+            blocks = [f"::: {{{label}.cell{_attribute(options, 'tbl-cap')}}}", *blocks, ":::"]
+        elif blocks and options.get("output") != "asis":
+            blocks = ["::: {.cell}", *blocks, ":::"]
+        yield from blocks
 
     def _outputs(self, cell: Cell, outputs: list[Any]) -> Iterator[str]:
         asis = cell.options.get("output") == "asis"
@@ -75,21 +74,15 @@ class Composer:
         options = cell.options
         if not options.get("fig-alt"):
             raise self._fault(cell, "a figure without alt text: add `fig-alt`")
-        name = f"{self.page.path.stem}_files/{len(self.images) + 1}.{form[6:9]}"
+        label, number = options.get("label", "figure"), len(self.images) + 1
+        name = f"{self.page.path.stem}_files/figure-html/{label}-{number}.{form[6:9]}"
         self.images[name] = data if "png" in form else base64.b64encode(data.encode()).decode()
-        alt = options["fig-alt"].replace("\\", "\\\\").replace('"', '\\"')
-        caption = "" if "label" in options else options.get("fig-cap", "")
-        return f'![{caption}]({name}){{fig-alt="{alt}"}}'
+        attributes = f"#{label}" if "label" in options else ""
+        attributes += _attribute(options, "fig-alt")
+        return f"![{options.get('fig-cap', '')}]({name}){{{attributes}}}"
 
     def _fault(self, cell: Cell, message: str) -> Fault:
         return Fault(self.page.path, cell.line, message)
-
-
-def _float(cell: Cell, body: str) -> str:
-    """Give a labeled cell's output its number and caption; filter.lua does the counting."""
-    label = cell.options.get("label", "")
-    caption = cell.options.get(f"{label[:3]}-cap")
-    return f"::: {{#{label}}}\n{body}\n\n{caption}\n:::" if caption else body
 
 
 def _fenced(text: str, attributes: str = "") -> str:
@@ -98,9 +91,14 @@ def _fenced(text: str, attributes: str = "") -> str:
 
 
 def _echo(options: dict[str, Any], code: str) -> str:
-    block = _fenced(code, "{.python .cell-code}")
-    if not (fold := options.get("code-fold")):
-        return block
-    opening = f'<details class="code-fold"{" open" if fold == "show" else ""}><summary>'
-    opening += html.escape(options.get("code-summary", "Code")) + "</summary>"
-    return "\n\n".join([_fenced(opening, "{=html}"), block, _fenced("</details>", "{=html}")])
+    folded = _attribute(options, "code-fold") + _attribute(options, "code-summary")
+    return _fenced(code, f"{{.python .cell-code{folded}}}")
+
+
+def _attribute(options: dict[str, Any], name: str) -> str:
+    """Write an option of a cell as an attribute; nothing if the cell does not have it."""
+    if name not in options:
+        return ""
+    value = "true" if options[name] is True else str(options[name])
+    text = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f' {name}="{text}"'
