@@ -86,55 +86,42 @@ def test_symbols_are_distinct_parts_of_the_equation_in_si_units():
 @every_subject
 @few
 @given(data=st.data())
-def test_dimension_of_the_answer(subject: Subject, data):
-    value = subject(subject.quantities(subject.draw(data)))
-    if isinstance(value, Q_):
-        assert value.dimensionality == dimension(subject.returns)
+def test_quantities_in_any_units_give_the_answer_of_plain_numbers(subject: Subject, data):
+    arguments = subject.draw(data)
+    number = subject(arguments)
+    assert not isinstance(number, Q_)
+    quantities = subject.quantities(arguments)
+    answer = subject(quantities)
+    if isinstance(answer, Q_):
+        assert answer.dimensionality == dimension(subject.returns)
     else:
-        assert not dimension(subject.returns), f"{value!r} lost its unit"
-
-
-@every_subject
-@few
-@given(data=st.data())
-def test_units_of_the_arguments_do_not_matter(subject: Subject, data):
-    arguments = subject.quantities(subject.draw(data))
+        assert not dimension(subject.returns), f"{answer!r} lost its unit"
+    assert plain(answer) == same(number, rel=1e-12)
     converted = {
         name: value.to(data.draw(other_units(name, subject.units[name]), label=f"unit of {name}"))
-        for name, value in arguments.items()
+        for name, value in quantities.items()
     }
-    assert plain(subject(converted)) == same(subject(arguments), rel=1e-9)
+    assert plain(subject(converted)) == same(answer, rel=1e-9)
 
 
 @every_subject
 @few
 @given(data=st.data())
-def test_plain_numbers_equal_quantities(subject: Subject, data):
-    arguments = subject.draw(data)
-    answer = subject(arguments)
-    assert not isinstance(answer, Q_)
-    assert plain(subject(subject.quantities(arguments))) == same(answer, rel=1e-12)
-
-
-@every_subject
-@pytest.mark.parametrize("dtype", ["as drawn", "float64"])
-@few
-@given(data=st.data())
-def test_arrays_equal_a_loop(subject: Subject, dtype, data):
+def test_arrays_equal_a_loop(subject: Subject, data):
     # Some arguments are arrays and some are not, as on the axes of a sweep.
     rows = [subject.draw(data) for _ in range(3)]
     varied = {name for name in subject.units if data.draw(st.booleans(), label=f"vary {name}")}
     if subject.name in WHOLE_GROUPS:
         varied |= {"ranks", "local"}
     rows = [{n: (row if n in varied else rows[0])[n] for n in subject.units} for row in rows]
-    arguments = {
-        name: np.array([row[name] for row in rows], None if dtype == "as drawn" else dtype)
-        if name in varied
-        else rows[0][name]
-        for name in subject.units
-    }
-    cells = np.broadcast_to(subject(arguments), (3,)).tolist()
-    assert cells == pytest.approx([subject(row) for row in rows], rel=1e-12, abs=0)
+    single = [subject(row) for row in rows]
+    for dtype in (None, "float64"):  # as drawn, and as sweeps have them
+        arguments = {
+            name: np.array([row[name] for row in rows], dtype) if name in varied else rows[0][name]
+            for name in subject.units
+        }
+        cells = np.broadcast_to(subject(arguments), (3,)).tolist()
+        assert cells == pytest.approx(single, rel=1e-12, abs=0)
 
 
 # What the laws rest on
