@@ -264,7 +264,7 @@ def test_more_rows_than_any_memory_has_room_for(tmp_path):
     }
     with pytest.raises(ConfigError, match=r"`into`.*`reduce`"):
         sweep(DistributedSolver, **billions)
-    blocks._ROWS = 2**17
+    blocks._ROWS = 2**20
     with pytest.raises(StoppedError):
         sweep(DistributedSolver, **billions, into=tmp_path / "plans", progress=first)
     assert len(list((tmp_path / "plans").glob("*.parquet"))) == 1
