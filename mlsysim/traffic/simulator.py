@@ -252,6 +252,12 @@ def _play(
             length += read - min(read, saving[len(running)] * min(1, share * engine.chunks))
         now += length
         passes += 1
+        if running and not (reading or asking):
+            # Nothing changes until a request arrives or ends.
+            arrival, end = at[coming] if coming < count else math.inf, running[0][0]
+            while now < arrival and passes < end:
+                now += length
+                passes += 1
         while running and running[0][0] == passes:
             last[heapq.heappop(running)[1]] = now
             ending.append(passes + delay)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 from mlsysim.core.errors import ConfigError, shown
@@ -124,6 +125,10 @@ class Banded(Entry):
 
     def without_bands(self) -> Self:
         """Return the constants without bands, for a prediction that no run supports."""
+        return self._bandless
+
+    @cached_property
+    def _bandless(self) -> Self:
         unknown: dict[str, Any] = dict.fromkeys(self._bands(), Band())
         return replace(self, **unknown)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from mlsysim.core.errors import ConfigError, shown
 from mlsysim.core.fields import constant, number, record, require
@@ -166,8 +167,10 @@ class ServingCalibration(Banded, Rates):
 
     def serving(self, model: str) -> ServingCalibration:
         """Return the constants with the bands that apply to a model."""
-        if not self.models or model in self.models:
-            return self
+        return self if not self.models or model in self.models else self._for_other_models
+
+    @cached_property
+    def _for_other_models(self) -> ServingCalibration:
         return replace(
             self,
             itl_band=self.unseen_itl_band,

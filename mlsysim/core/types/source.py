@@ -118,13 +118,12 @@ class Entry(Record):
 
     def _follow(self, path: str) -> Any:
         value: Any = self
-        known = [item.name for item in dataclasses.fields(self)]
-        if not isinstance(path, str):
-            raise UnknownEntryError.build(path, f"{self.name}: field", known)
-        for part in path.split("."):
-            inside = dataclasses.is_dataclass(value)
-            known = [item.name for item in dataclasses.fields(value)] if inside else known
-            if not inside or not (hasattr(value, part) or field_of(value, part)):
+        owner: Any = self  # the innermost record on the path
+        for part in path.split(".") if isinstance(path, str) else [""]:
+            if dataclasses.is_dataclass(value):
+                owner = value
+            if owner is not value or not (hasattr(value, part) or field_of(value, part)):
+                known = [item.name for item in dataclasses.fields(owner)]
                 raise UnknownEntryError.build(path, f"{self.name}: field", known)
             value = field_of(value, part)
         return value
