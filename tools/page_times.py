@@ -27,22 +27,23 @@ ROUNDS, CHANGES = 3, 20
 PATIENCE = 180_000
 KEPT = "caches.open('mlsysim-memory').then((kept) => kept.keys()).then((keys) => keys.length)"
 SHOWN = f"document.querySelector('.mls-explorer[data-name={EXPLORER}]')?.dataset.shown"
-# Asks Python and draws the answer, as an explorer does.
+# An explorer of its own, once Python is there, until the answer to each setting is drawn.
 CHANGE = """async ([name, states]) => {
   const { python } = await import("/docs/labs/python.js");
-  const { chart, load } = await import("/docs/labs/plot.js");
-  const [{ ask }, Plot] = await Promise.all([python(() => {}), load()]);
-  const place = document.createElement("div");
-  document.querySelector("main").prepend(place);
+  const { explorers } = await import("/docs/labs/explorer.js");
+  await python(() => {});
+  const box = Object.assign(document.createElement("div"), { className: "mls-explorer" });
+  box.dataset.name = name;
+  document.querySelector(".mls-explorer").before(box);
+  const [explorer] = await explorers([box]);
   const times = [];
   for (const state of states) {
     const begin = performance.now();
-    const { value } = await ask("explore", { name, state });
-    place.replaceChildren(...(value?.charts ?? []).map((block) => chart(Plot, block, "")));
+    await explorer.refresh(state);
     await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
     times.push(performance.now() - begin);
   }
-  place.remove();
+  box.remove();
   return times;
 }"""
 
@@ -56,7 +57,7 @@ def page_times(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
         sites = {folder: stack.enter_context(served(folder)) for folder in folders}
         for _ in range(ROUNDS):
             for folder, site in sites.items():
-                visits[folder].append(_visit(browser, site))
+                visits[folder].append(_visit(browser, site, folder))
         for folder, site in sites.items():
             changes[folder] = _changes(browser, site)
     return {
@@ -69,17 +70,18 @@ def page_times(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _visit(browser: Any, site: str) -> dict[str, float]:
+def _visit(browser: Any, site: str, folder: Path) -> dict[str, float]:
     """Open a page with nothing in the browser, with its files there, and with Python's memory."""
     context = browser.new_context()
     context.set_default_timeout(PATIENCE)
-    requests: dict[str, Any] = {}
-    context.on("requestfinished", lambda one: requests.setdefault(one.url, one))
+    addresses: set[str] = set()  # a service worker asks for some files that a page has asked for
+    context.on("request", lambda one: addresses.add(one.url))
     times = {"cold_one_ms": _first_answer(context, site, SETTINGS["one"])}
     page = context.pages[0]
     while not page.evaluate(KEPT):
         page.wait_for_timeout(100)
-    times["cold_bytes"] = sum(one.sizes()["responseBodySize"] for one in list(requests.values()))
+    files = [folder / one.removeprefix(f"{site}/") for one in addresses if one.startswith(site)]
+    times["cold_bytes"] = sum(one.stat().st_size for one in files)  # the server compresses nothing
     for key, setting in SETTINGS.items():
         times[f"second_{key}_ms"] = _first_answer(context, site, setting)
         context.pages[0].evaluate("caches.delete('mlsysim-memory')")

@@ -15,9 +15,7 @@ import json
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from mlsysim.core.errors import ConfigError, MLSysError, UnknownEntryError
@@ -53,26 +51,6 @@ def ask(question: str, text: str) -> str:
     except ModuleNotFoundError as error:
         return json.dumps({"needs": error.name})
     return json.dumps({"value": value}, allow_nan=False)
-
-
-@dataclass(frozen=True)
-class _Archive:
-    """Finds modules of these packages that the first archive of the page does not have."""
-
-    path: str
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: Any = None
-    ) -> ModuleSpec | None:
-        package, *modules = name.split(".")
-        if package not in ("mlsysim", "mlsysim_course") or not modules:
-            return None
-        return PathFinder.find_spec(name, ["/".join([self.path, package, *modules[:-1]])])
-
-
-def also_import_from(archive: str) -> None:
-    """Import modules of the package and the course from a second archive, too."""
-    sys.meta_path.append(_Archive(archive))
 
 
 class _Missing:

@@ -221,7 +221,6 @@ const start = (box, name, { title, job, controls }) => {
   };
 
   const computed = async (asked) => {
-    if (!ask) stale(true);
     await ready();
     const patience = setTimeout(waiting, LONG);
     return ask("explore", { name, state: asked }).finally(() => clearTimeout(patience));
@@ -251,9 +250,10 @@ const start = (box, name, { title, job, controls }) => {
     live.hidden = facts.hidden = false;
     stale(false);
     hide(true);
+    const width = charts.clientWidth; // read before anything changes, which would cost a layout
+    charts.replaceChildren(...view.charts.map((block) => chart(Plot, block, view.sentence, width)));
     sentence.textContent = view.sentence;
     sentence.dataset.tone = view.tone;
-    charts.replaceChildren(...view.charts.map((block) => chart(Plot, block, view.sentence)));
     const opened = data.open;
     data.replaceChildren(data.firstElementChild, ...(opened ? view.charts.map((block) => table(numbers(block))) : []));
     data.ontoggle = () => data.open && data.childElementCount === 1 && data.append(...view.charts.map((block) => table(numbers(block))));

@@ -156,7 +156,7 @@ const reader = (block, box) => {
   const tip = make("div", { class: "mls-tip", "aria-hidden": "true", hidden: true });
   const hair = make("div", { class: "mls-hair", hidden: true });
   const input = make("input", { type: "range", min: 0, max: steps.length - 1, class: "mls-cursor", "aria-label": `Values in the chart, by ${inside(label)}` });
-  let x = null;
+  let [x, drawing] = [null, null];
   const move = (i) => {
     input.value = i;
     const [place, ...values] = rows[i];
@@ -167,6 +167,8 @@ const reader = (block, box) => {
   };
   const show = () => {
     const [at, width] = [x(steps[Number(input.value)]), box.clientWidth];
+    const top = drawing.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    hair.style.top = tip.style.top = `${top + MARGIN.marginTop}px`;
     tip.hidden = hair.hidden = false;
     hair.style.left = `${at}px`;
     const left = at > width / 2 ? at - tip.offsetWidth - 10 : at + 10;
@@ -187,9 +189,7 @@ const reader = (block, box) => {
   input.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
   move(nearest((place) => Math.abs(place - (block.marks[0]?.x ?? steps[0]))));
   return (made, picture) => {
-    x = made.scale("x").apply;
-    const top = picture.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    hair.style.top = tip.style.top = `${top + MARGIN.marginTop}px`;
+    [x, drawing] = [made.scale("x").apply, picture];
     hair.style.height = `${HEIGHT - MARGIN.marginTop - MARGIN.marginBottom}px`;
     box.append(hair, input, tip);
     if (!tip.hidden) show();
@@ -200,22 +200,34 @@ document.addEventListener("pointerdown", ({ target }) => document.querySelectorA
   if (!box.contains(target)) box.querySelectorAll(":is(.mls-tip, .mls-hair)").forEach((one) => { one.hidden = true; });
 }));
 
+// Each chart brings the same rules. To add or remove rules costs a page the style of all its elements.
+const SHARED = new Set();
+const share = (style) => {
+  style.remove();
+  if (SHARED.has(style.textContent)) return;
+  SHARED.add(style.textContent);
+  document.head.append(style);
+};
+
 // Returns an element that redraws itself when its box changes width, so that its letters keep their size.
-export const chart = (Plot, block, spoken) => {
+// One that is drawn before it is on the page, at a known width, costs the page one layout instead of two.
+export const chart = (Plot, block, spoken, known) => {
   const box = make("div", { class: "mls-plot" });
   const readable = block.kind === "lines" ? reader(block, box) : () => {};
   let drawn = 0;
-  new ResizeObserver(([entry]) => {
-    const width = Math.round(entry.contentRect.width);
+  const draw = (width) => {
     if (!width || width === drawn) return;
     drawn = width;
     const made = KINDS[block.kind](Plot, block, common(width, spoken));
     const picture = made.matches("svg") ? made : made.querySelector(":scope > svg");
     picture.setAttribute("role", "img");
     picture.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
+    made.querySelectorAll("style").forEach(share);
     box.replaceChildren(made);
     readable(made, picture);
-  }).observe(box);
+  };
+  draw(known);
+  new ResizeObserver(([entry]) => draw(Math.round(entry.contentRect.width))).observe(box);
   return box;
 };
 

@@ -96,7 +96,6 @@ const growing = async (bytes, work) => {
 
 const IMPORTS = "import mlsysim_course.bridge, mlsysim_course.explorers";
 const HOME = "/lib/archives/";
-const OURS = /^mlsysim/;
 const begin = async ({ archives: names, rest, build, extras }, files, withExtras) => {
   // Everything that has to be read is on its way before anything waits. Memory is kept without extras,
   // because what imports them behaves differently from then on.
@@ -113,15 +112,29 @@ const begin = async ({ archives: names, rest, build, extras }, files, withExtras
   const memory = await reading;
   const restored = memory && await growing(memory.byteLength, () => loadPyodide({ ...options, _loadSnapshot: memory })).catch(() => null);
   const loaded = restored ?? await loadPyodide({ ...options, _makeSnapshot: !withExtras });
-  if (withExtras) await loaded.loadPackage(extras.names, { messageCallback: () => {} });
   tell({ text: "Loading mlsysim." });
   // Python imports from the archives as they are. Files are not part of the memory, and derivations
   // read formulas from their source, so a restored Python needs them as well.
   const paths = stems.map((stem) => HOME + stem);
   loaded.FS.mkdirTree(HOME);
   (await archives).forEach((content, i) => loaded.FS.writeFile(paths[i], content));
+  let adding = null;
+  loadRest = () => {
+    adding ??= bytes(arrived(rest).then((answer) => opened(answer, rest))).then((content) => {
+      loaded.FS.writeFile(HOME + rest, content);
+      loaded.pyimport("mlsysim_course.archives").also_import_from(HOME + rest);
+    }).catch((error) => {
+      adding = null;
+      throw error;
+    });
+    return adding;
+  };
   if (!restored) {
     loaded.runPython(`import sys; sys.path += ${JSON.stringify(paths)}`);
+    if (withExtras) {
+      await loadRest(); // they import more of the library
+      await loaded.loadPackage(extras.names, { messageCallback: () => {} });
+    }
     loaded.runPython(IMPORTS);
   }
   if (!restored && !withExtras) {
@@ -133,17 +146,6 @@ const begin = async ({ archives: names, rest, build, extras }, files, withExtras
   }
   const bridge = loaded.pyimport("mlsysim_course.bridge");
   ask = (about, details) => JSON.parse(bridge.ask(about, JSON.stringify(details)));
-  let adding = null;
-  loadRest = () => {
-    adding ??= bytes(arrived(rest).then((answer) => opened(answer, rest))).then((content) => {
-      loaded.FS.writeFile(HOME + rest, content);
-      bridge.also_import_from(HOME + rest);
-    }).catch((error) => {
-      adding = null;
-      throw error;
-    });
-    return adding;
-  };
   return { value: loaded.runPython("import sys; sys.version.split()[0]") };
 };
 
@@ -160,7 +162,7 @@ const questions = {
   ask: async ({ about, details }) => {
     if (about === "run") await loadRest();
     const answer = ask(about, details);
-    if (!OURS.test(answer.needs)) return answer;
+    if (about === "run" || !answer.needs) return answer;
     await loadRest();
     return ask(about, details);
   },

@@ -61,7 +61,7 @@ def blocks_of(page: Page) -> list[dict[str, Any]]:
 
 def modules() -> list[str]:
     """Show every explorer with the derivation of each number, and return what this imports."""
-    from mlsysim_course import bridge  # noqa: F401  the page asks through it
+    from mlsysim_course import archives, bridge  # noqa: F401  a page asks through these
     from mlsysim_course.explorers import EXPLORERS
 
     for one in EXPLORERS.values():

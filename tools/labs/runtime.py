@@ -1,26 +1,29 @@
 """The runtime folder of pages: Pyodide, the requirements of mlsysim, the package and the course.
 
 The package and the course are two archives: the modules that explorers import, and all others. A
-page loads the second one when a lab, an exercise or a block of code needs it.
+page loads the second one when a lab, an exercise or a block of code needs it. If there is Node.js,
+the archives are compiled, and the second one also has what no explorer imports of the library.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import shutil
+import subprocess
+import tempfile
 import urllib.request
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tools.labs.compiled import EXPLORERS, LIBRARY, REQUIREMENTS, REST, read, stored
 from tools.preview import npm
 
 LOCK = "pyodide-lock.json"
+HERE = Path(__file__).parent
 PYODIDE = {
     ("pyodide", "314.0.7"): (
         "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A==",
@@ -29,7 +32,7 @@ PYODIDE = {
             "pyodide.asm.mjs",
             "pyodide.asm.wasm",
             LOCK,
-            "python_stdlib.zip",
+            LIBRARY,
         ),
     )
 }
@@ -50,13 +53,11 @@ EXTRAS = ("numpy", "matplotlib")
 DISTRIBUTION = "https://cdn.jsdelivr.net/pyodide/v{}/full/"
 SECONDS = 20
 # Without NumPy, matplotlib, PyYAML and jsonschema, which no lab needs.
-REQUIREMENTS = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
-ARCHIVE, MANIFEST = "requirements.zip", "manifest.json"
-# Within gzip, the first two as zip archives that are not compressed: a quarter smaller than others.
-EXPLORERS, REST = "explorers.bin", "rest.bin"
-PACKED = ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+REQUIRED = ("pint", "flexcache", "flexparser", "platformdirs", "typing_extensions")
+MANIFEST = "manifest.json"
+# Within gzip. So are the archives, which are a quarter smaller than if each file was compressed.
+PACKED = ("pyodide.asm.mjs", "pyodide.asm.wasm")
 LEFT_OUT = {"__pycache__", "testsuite", "..", "INSTALLER", "RECORD", "REQUESTED"}
-DATE = (2024, 1, 1, 0, 0, 0)  # one for all files: the same input gives the same bytes
 UNREACHABLE = "Pyodide could not be fetched from npm when this site was built."
 
 
@@ -66,19 +67,23 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     manifest: dict[str, Any] = {"missing": None}
     try:
-        for source in npm.files(cache, PYODIDE):
-            _copy(source, folder)
+        sources = {source.name: source for source in npm.files(cache, PYODIDE)}
     except OSError:
         manifest["missing"] = UNREACHABLE
     else:
-        _bundle(folder / ARCHIVE)
-        _split(folder, wheels)
+        library = sources.pop(LIBRARY)
+        archives = {LIBRARY: read(library), REQUIREMENTS: dict(_files()), **_split(wheels)}
+        for name, content in _compiled(archives, library.parent).items():
+            (folder / f"{name}.bin").write_bytes(gzip.compress(content, mtime=0))
+        for source in sources.values():
+            _copy(source, folder)
         contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
         build = hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in contents.values()))
+        early, later = [f"{name}.bin" for name in (REQUIREMENTS, EXPLORERS)], f"{REST}.bin"
         # The page shows how much of the first files it has loaded.
-        sizes = {name: len(content) for name, content in contents.items() if name != REST}
+        sizes = {name: len(content) for name, content in contents.items() if name != later}
         ((_, version),) = PYODIDE
-        manifest |= {"archives": [ARCHIVE, EXPLORERS], "rest": REST, "files": sizes}
+        manifest |= {"archives": early, "rest": later, "files": sizes}
         manifest |= {"pyodide": version, "build": build.hexdigest()[:16]}
         _charts(folder, cache)
         manifest["extras"] = _extras(folder, cache, version)
@@ -90,9 +95,6 @@ def build(folder: Path, wheels: Sequence[Path], cache: Path) -> dict[str, Any]:
 def _copy(source: Path, folder: Path) -> None:
     """Put a file of Pyodide into the folder, as small as a page can read it."""
     content = source.read_bytes()
-    if source.name.endswith(".zip"):
-        with zipfile.ZipFile(source) as archive:
-            content = _stored({name: archive.read(name) for name in archive.namelist()})
     if source.name in PACKED:
         (folder / f"{source.name}.bin").write_bytes(gzip.compress(content, mtime=0))
     elif source.name == LOCK:
@@ -151,21 +153,25 @@ def _download(address: str) -> bytes:
         return bytes(answer.read())
 
 
-def _bundle(target: Path) -> None:
-    """Pack the requirements that are installed here, with their licenses."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, path in sorted(_files()):
-            archive.writestr(zipfile.ZipInfo(name, DATE), path.read_bytes(), zipfile.ZIP_DEFLATED)
+def _compiled(archives: Mapping[str, dict[str, bytes]], pyodide: Path) -> dict[str, bytes]:
+    """Return the archives, compiled by the Python of pages if there is Node.js to run it."""
+    with tempfile.TemporaryDirectory() as place:
+        paths = {name: Path(place, name) for name in archives}
+        for name, path in paths.items():
+            path.write_bytes(stored(archives[name]))
+        command = ["node", *map(str, (HERE / "compile.mjs", pyodide, HERE / "compiled.py", place))]
+        if shutil.which("node") is None or subprocess.run(command, check=False).returncode:
+            print("    Pages will start Python slowly, because Node.js has not compiled it.")
+        return {name: path.read_bytes() for name, path in paths.items()}
 
 
-def _split(folder: Path, wheels: Sequence[Path]) -> None:
-    """Pack what explorers import, and the rest. A package has its data in its own archive."""
+def _split(wheels: Sequence[Path]) -> dict[str, dict[str, bytes]]:
+    """Return what explorers import, and the rest. A package has its data in its own archive."""
     from tools.labs.browser import answer  # dev.py imports this module before .venv is there
 
     files: dict[str, bytes] = {}
     for wheel in wheels:
-        with zipfile.ZipFile(wheel) as archive:
-            files |= {name: archive.read(name) for name in archive.namelist()}
+        files |= read(wheel)
     imported = set(answer("modules"))
     packages = {str(PurePosixPath(name).parent) for name in imported}
 
@@ -175,24 +181,15 @@ def _split(folder: Path, wheels: Sequence[Path]) -> None:
         owners = (str(parent) for parent in PurePosixPath(name).parents)
         return next((one for one in owners if f"{one}/__init__.py" in files), "") in packages
 
-    for target in (EXPLORERS, REST):
-        chosen = {
-            name: one for name, one in files.items() if is_first(name) == (target == EXPLORERS)
-        }
-        (folder / target).write_bytes(gzip.compress(_stored(chosen), mtime=0))
+    return {
+        archive: {name: one for name, one in files.items() if is_first(name) == early}
+        for archive, early in ((EXPLORERS, True), (REST, False))
+    }
 
 
-def _stored(files: dict[str, bytes]) -> bytes:
-    """Return a zip archive that is not compressed."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in sorted(files.items()):
-            archive.writestr(zipfile.ZipInfo(name, DATE), data)
-    return content.getvalue()
-
-
-def _files() -> Iterator[tuple[str, Path]]:
-    for requirement in REQUIREMENTS:
+def _files() -> Iterator[tuple[str, bytes]]:
+    """Yield the requirements that are installed here, with their licenses."""
+    for requirement in REQUIRED:
         for file in distribution(requirement).files or ():
             if not LEFT_OUT.intersection(file.parts):
-                yield file.as_posix(), Path(str(file.locate()))
+                yield file.as_posix(), Path(str(file.locate())).read_bytes()
