@@ -288,6 +288,8 @@ def sqrt(value: Any) -> Any:
 
 def gcd(a: Any, b: Any) -> Any:
     """Greatest common divisor of two whole numbers."""
+    if type(a) is float and type(b) is float:
+        return float(math.gcd(int(a), int(b)))
     if _is_recorded(a, b):
         return applied(gcd, a, b)
     if _is_array(a, b):

@@ -37,8 +37,8 @@ def fields_of(shared: Any) -> dict[str, Any]:
 
 
 @cache
-def _annotations(shared: Any) -> dict[str, Any]:
-    return get_type_hints(shared, include_extras=True)
+def _annotations(declared: Any) -> dict[str, Any]:
+    return get_type_hints(declared, include_extras=True)
 
 
 def _types(shared: Any) -> dict[Any, Any]:
@@ -55,7 +55,7 @@ def _hints(function: Any) -> dict[str, Any]:
     if isinstance(get_origin(function) or function, type):
         return fields_of(function)
     hints: dict[str, Any] = {}
-    for name, hint in get_type_hints(function, include_extras=True).items():
+    for name, hint in _annotations(function).items():
         hints |= fields_of(get_args(hint)[0]) if get_origin(hint) is Unpack else {name: hint}
     return hints
 
@@ -166,7 +166,7 @@ def composed(
             for name, kind in shared.items()
         ]
         function.__signature__ = signature.replace(parameters=[*own, *parameters])  # type: ignore[attr-defined]
-        texts = _texts(get_type_hints(function, include_extras=True).values())
+        texts = _texts(_annotations(function).values())
         function.__doc__ = _documented(function, {name: texts.get(name, "") for name in shared})
         return function
 

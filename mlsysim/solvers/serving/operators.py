@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsysim.core import formulas as f
@@ -46,7 +45,7 @@ from mlsysim.solvers.work import stored_weights
 def serve_operators(i: ServingInputs) -> dict[str, Any]:
     """Serve requests by continuous batching, timed operator by operator."""
     c, d = i.calibration, device_rates(i)
-    loop = closed_loop(i, d, prefill_pass(i, d, 1))
+    loop = closed_loop(i, d, prefill_pass(i, d, 1), batch_of(i))
     itl, ttft, request_rate = loop.itl, loop.ttft, loop.request_rate
     running, memory, energy = loop.batch.running, loop.batch.memory, loop.energy
     needed, stage = memory.fullest(i.batch_size, i.seq_len + i.output_len)
@@ -121,13 +120,12 @@ class ClosedLoop:
     """Power and energy, by field of the result."""
 
 
-def closed_loop(i: ServingInputs, d: Device, alone: Pass) -> ClosedLoop:
+def closed_loop(i: ServingInputs, d: Device, alone: Pass, batch: Batch) -> ClosedLoop:
     """Return the times and the rate of an engine that always has `batch_size` requests.
 
     `alone` is the pass of one prompt, which does not depend on `batch_size`.
     """
-    c, batch = i.calibration, batch_of(i)
-    running = batch.running
+    c, running = i.calibration, batch.running
 
     # One decode step, running by itself
     mean_context = f.mean_context(i.seq_len, i.output_len)
@@ -141,7 +139,7 @@ def closed_loop(i: ServingInputs, d: Device, alone: Pass) -> ClosedLoop:
     prompts = prompts_together(i, running, i.output_len)
     arriving = f.arrivals_together(running, i.output_len, i.arrivals, gathered_tokens(i))
     arriving = maximum(arriving, prompts)
-    reading = prefill_pass(i, d, prompts)
+    reading = alone if is_zero(prompts - 1) else prefill_pass(i, d, prompts)
     # Stages read different prompts at once.
     prefill = reading.time / (prompts * i.pp_size)
     prefills = running * prefill
@@ -231,7 +229,10 @@ class Batch:
     """Sequences that run together, in the memory of a device."""
 
     memory: Memory
-    """That of all requests at full length."""
+    prompts: list[Value]
+    """Memory of a prompt on each stage."""
+    wholes: list[Value]
+    """Memory of a sequence of full length on each stage."""
     running: Value
     fits: Value
     """Most sequences of full length."""
@@ -239,6 +240,17 @@ class Batch:
     """Tokens of each request that are prefilled again, because the cache was full."""
     charged: Value
     """The part of them that adds time; fitted constants already include their engine's own."""
+
+    def full_share(self, sequences: Value) -> Value:
+        """Return the share of time that the cache is full with a number of sequences."""
+        return self.memory.full_share(sequences, self.prompts, self.wholes)
+
+    def of(self, sequences: Value) -> Batch:
+        """Return fewer sequences, in the same memory."""
+        i = self.memory.inputs
+        recomputed = self.full_share(sequences) * i.output_len
+        charged = when(is_known(i.reserved_output), recomputed)
+        return replace(self, running=sequences, recomputed=recomputed, charged=charged)
 
 
 def batch_of(i: ServingInputs) -> Batch:
@@ -264,18 +276,13 @@ def batch_of(i: ServingInputs) -> Batch:
     growing = maximum(1, minimum(admitted, memory.fits(means)))
     return Batch(
         memory=memory,
+        prompts=prompts,
+        wholes=wholes,
         running=where(chosen, growing, admitted),
         fits=memory.fits(wholes),
         recomputed=recomputed,
         charged=when(chosen, recomputed),
     )
-
-
-def preempted_share(i: ServingInputs) -> Callable[[Value], Value]:
-    """Return a function from a number of sequences to the share of time that the cache is full."""
-    memory = server_memory(i)
-    prompts, wholes = memory.reserved(1, i.seq_len), memory.reserved(1, i.seq_len + i.output_len)
-    return lambda sequences: memory.full_share(sequences, prompts, wholes)
 
 
 def gathered_tokens(i: ServingInputs) -> Value:

@@ -30,7 +30,6 @@ from mlsysim.solvers.serving.operators import (
     batch_of,
     closed_loop,
     gathered_tokens,
-    preempted_share,
     prompts_together,
     refills_together,
     shared_time,
@@ -239,7 +238,8 @@ def engine_of(i: OpenLoopInputs) -> Engine:
         if sequences is before:  # at the places, the sizes repeat
             loops.append(loops[-1])
             continue
-        loops.append(closed_loop(running.but(batch_size=sequences), device, alone))
+        now = running.but(batch_size=sequences)
+        loops.append(closed_loop(now, device, alone, full.of(sequences)))
     prompts = _prompt_times(i, device, places)
 
     # While the cache is full, each new token evicts another one, which a later pass computes again.
@@ -247,10 +247,9 @@ def engine_of(i: OpenLoopInputs) -> Engine:
     each = interpolated(prompts.prompts, prompts.reads, refills) / (refills * prompts.seq_len)
     # All tokens are recomputed in the passes after the first token.
     each = each * i.answer / maximum(i.answer - 1, 1)
-    share = preempted_share(running)
     # At the places, requests that wait are admitted as soon as a part of their answer fits.
     most = full.recomputed / maximum(length, 1)
-    preempted = tuple(where(size < places, share(size), most) for size in sizes)
+    preempted = tuple(where(size < places, full.full_share(size), most) for size in sizes)
     chosen = is_known(i.reserved_output)
     decodes = tuple(
         loop.decode + when(chosen, size * part * each)
