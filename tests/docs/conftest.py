@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,14 @@ def site(built_site: Path) -> Iterator[str]:
 
     with served(built_site) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def runtime(built_site: Path) -> None:
+    """The files of Python, without which explorers and labs only say what is missing."""
+    path = built_site / "docs/labs/runtime/manifest.json"
+    if missing := json.loads(path.read_text(encoding="utf-8"))["missing"]:
+        pytest.skip(missing)
 
 
 @pytest.fixture(scope="session")

@@ -49,13 +49,6 @@ ASK = """async ([name, states]) => {
 
 
 @pytest.fixture(scope="module")
-def runtime(built_site: Path) -> None:
-    path = built_site / "docs/labs/runtime/manifest.json"
-    if missing := json.loads(path.read_text(encoding="utf-8"))["missing"]:
-        pytest.skip(missing)
-
-
-@pytest.fixture(scope="module")
 def shared(browser: Any, site: str, runtime: None) -> Iterator[Visitor]:
     """A page on which Python is started once, since that takes seconds."""
     for visitor in tab(browser, site):

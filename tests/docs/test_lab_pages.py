@@ -45,13 +45,6 @@ new MutationObserver(() => {
 """
 
 
-@pytest.fixture(scope="module")
-def runtime(built_site: Path) -> None:
-    path = built_site / "docs/labs/runtime/manifest.json"
-    if missing := json.loads(path.read_text(encoding="utf-8"))["missing"]:
-        pytest.skip(missing)
-
-
 SETTLED = """[...document.querySelectorAll('.mls-explorer')].filter((one) => one.offsetParent)
   .every((one) => one.dataset.state === 'running')"""
 
