@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -139,6 +139,10 @@ def test_one_page_is_rendered_into_a_copy_of_the_last_site(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
+    executed: list[tuple[str, ...]] = []
+
+    def execute(command: Sequence[str], *_: object) -> None:
+        executed.append(tuple(command[5::2]))
 
     def render(_: Path, folder: Path, pages: tuple[str, ...]) -> None:
         asked.append(tuple(pages))
@@ -146,6 +150,7 @@ def test_one_page_is_rendered_into_a_copy_of_the_last_site(
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "index.html").touch()
 
+    monkeypatch.setattr(publish, "must", execute)
     monkeypatch.setattr(publish.quarto, "render", render)
     for name in ("docs/a.qmd", "docs/b.qmd"):
         (elsewhere / name).parent.mkdir(exist_ok=True)
@@ -164,4 +169,4 @@ def test_one_page_is_rendered_into_a_copy_of_the_last_site(
     publish.build(another)
     os.utime(another, ns=(0, 0))  # one that was put in its place
     publish.build(another)
-    assert asked == [(), ("docs/b.qmd",), (), (), (), ()]
+    assert asked == executed == [(), ("docs/b.qmd",), (), (), (), ()]
