@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mlsysim.core.units import has_dimension
 from mlsysim_course.answers import AmountAsked, CountAsked
@@ -25,9 +26,24 @@ WIDTH = 68
 KINDS = {kind.__name__: kind for kind in (AmountAsked, CountAsked)}
 
 
-@cache
 def cell(name: str) -> str:
     """Return the worked answer to an exercise as a cell, which needs nothing else of its page."""
+    return f"```{{python}}\n{_formatted()[find(name).name]}```"
+
+
+@cache
+def _formatted() -> dict[str, str]:
+    """Return the code of every answer by its exercise. Starting ruff takes longer than its work."""
+    with TemporaryDirectory() as folder:
+        paths = {name: Path(folder, f"{name}.py") for name in EXERCISES}
+        for name, path in paths.items():
+            path.write_text(_code(name), encoding="utf-8")
+        options = ("--isolated", "--no-cache", "--quiet", f"--line-length={WIDTH}")
+        subprocess.run([sys.executable, "-m", "ruff", "format", *options, folder], check=True)
+        return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+
+
+def _code(name: str) -> str:
     exercise = find(name)
     source = _Source(inspect.getsource(sys.modules[exercise.answer.__module__]))
     function = source.definitions[exercise.answer.__name__]
@@ -51,9 +67,7 @@ def cell(name: str) -> str:
     code = "\n".join(lines)
     for private in source.definitions:
         code = re.sub(rf"\b{private}\b", private.lstrip("_"), code)
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={WIDTH}", "-"]
-    done = subprocess.run(command, input=code, capture_output=True, text=True, check=True)
-    return f"```{{python}}\n{done.stdout}```"
+    return code
 
 
 class _Source:
