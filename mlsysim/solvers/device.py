@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from mlsysim.core import formulas as f
 from mlsysim.core.fields import derived
 from mlsysim.core.forms import replaced
@@ -97,3 +99,13 @@ def drawn_power(i: DeviceInputs, hfu: Value, mbu: Value) -> dict[str, Value]:
         "device_power": power,
         "power_utilization": f.power_utilization(power, i.device.tdp, i.power_draw.idle_share),
     }
+
+
+def beyond(i: DeviceInputs, ranges: Iterable[tuple[str, Value, Value]], runs: str) -> Iterator[str]:
+    """Yield each number of a question that is outside the range of the runs."""
+    for name, least, most in ranges:
+        value = getattr(i, name)
+        if value < least:
+            yield f"{name} = {value:,} is below {least:,}, the least of any {runs}"
+        elif value > most:
+            yield f"{name} = {value:,} is above {most:,}, the most of any {runs}"

@@ -2,11 +2,10 @@
 
 import inspect
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from mlsysim import DistributedSolver, Hardware, MLSysError, Models, Systems
+from mlsysim import DistributedSolver, Hardware, MLSysError, Models, ServingSolver, Systems
 from mlsysim.core.types import Covered, Fleet, Node
 from mlsysim.registry.calibration.training import (
     MEASURED,
@@ -14,14 +13,16 @@ from mlsysim.registry.calibration.training import (
     MEASURED_FORMATS,
     Calibrations,
 )
-from research.readers import training
-from research.rows import Skip, read_rows
+from mlsysim.solvers.serving.solver import MEASURED as MEASURED_SERVICES
+from research import MEASUREMENTS
+from research.readers import serving, serving_runs, training
+from research.rows import Skip, read_rows, usable
 
 DEFAULTS = {
     name: item.default
     for name, item in inspect.signature(DistributedSolver.solve).parameters.items()
 }
-RUNS = Path(__file__).parents[2] / "research/measurements/training.csv"
+RUNS = MEASUREMENTS / "training.csv"
 
 
 def solve(device=Hardware.H100, **plan):
@@ -79,6 +80,33 @@ def test_the_edges_are_those_of_the_measured_runs():
     assert {name: (min(values), max(values)) for name, values in seen.items()} == dict(MEASURED)
     assert formats == set(MEASURED_FORMATS)
     assert {name: tuple(values) for name, values in chosen.items()} == dict(MEASURED_CHOICES)
+
+
+def serve(**load):
+    load = {"tp_size": 8, "seq_len": 1024, "output_len": 128, "precision": "bf16"} | load
+    return ServingSolver.solve(model=Models.Llama3_8B, hardware=Systems.DGX_H100, **load)
+
+
+def test_a_load_like_the_measured_ones_lies_inside():
+    assert serve().outside == serve(efficiency=0.5, output_len=10_000).outside == ()
+
+
+@pytest.mark.parametrize(
+    "load", [{"pp_size": 2, "tp_size": 4}, {"output_len": 10_000}, {"adapters": 8, "lora_rank": 8}]
+)
+def test_a_load_outside_names_the_argument(load):
+    (sentence,) = serve(**load).outside
+    assert next(iter(load)) in sentence
+
+
+def test_the_edges_of_services_are_those_of_the_measured_runs():
+    seen = {name: {ServingSolver.defaults[name]} for name in MEASURED_SERVICES}
+    for table, reader in (("serving", serving), ("serving_2", serving_runs)):
+        for _, given in usable(read_rows(MEASUREMENTS / f"{table}.csv"), reader.arguments):
+            for name, values in seen.items():
+                values |= {given[key] for key in (name, f"prefill_{name}") if key in given}
+    edges = {name: (min(values), max(values)) for name, values in seen.items()}
+    assert edges == dict(MEASURED_SERVICES)
 
 
 def test_hand_made_constants_of_one_device_hold_where_their_runs_are_stated():

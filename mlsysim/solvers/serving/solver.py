@@ -13,7 +13,7 @@ from mlsysim.core.units import Quantity, format_number
 from mlsysim.registry.calibration.serving import ServingCalibrations
 from mlsysim.solvers.arguments import Noun, Share, Whole
 from mlsysim.solvers.base import Model, Solver, check_one_model
-from mlsysim.solvers.device import memory_account
+from mlsysim.solvers.device import beyond, memory_account
 from mlsysim.solvers.serving.inputs import (
     RULES,
     ServingArguments,
@@ -24,6 +24,25 @@ from mlsysim.solvers.serving.inputs import (
 from mlsysim.solvers.serving.operators import serve_operators
 from mlsysim.solvers.serving.sessions import serve_sessions
 from mlsysim.solvers.serving.textbook import serve_textbook
+
+MEASURED: Mapping[str, tuple[float, float]] = {
+    "seq_len": (1, 196_661),
+    "output_len": (0, 8192),
+    "images": (0, 0),
+    "tp_size": (1, 16),
+    "pp_size": (1, 1),
+    "attention_dp": (1, 48),
+    "ep_size": (1, 48),
+    "dcp_size": (1, 1),
+    "redundant_experts": (0, 32),
+    "overlap_batches": (0, 0),
+    "draft_tokens": (0, 3),
+    "loaded_share": (0, 0),
+    "turns": (1, 1),
+    "adapters": (1, 1),
+}
+"""The smallest and the largest value of each in any measured run, together or in separate pools,
+and of the defaults."""
 
 
 @record
@@ -155,6 +174,9 @@ class ServingResult(Result):
     """Whether weights, caches and workspace fit in memory."""
     reasons: tuple[str, ...]
     """Why they do not fit; empty if they do."""
+    outside: tuple[str, ...]
+    """Ways in which the load or the engine lies outside all measured runs, where the bands are less
+    reliable; empty with `efficiency`, which has no band."""
 
 
 class ServingSolver(Solver[ServingInputs, ServingResult]):
@@ -289,6 +311,7 @@ class ServingSolver(Solver[ServingInputs, ServingResult]):
             "calibration": lambda: _basis(values, inputs),
             "power_calibration": lambda: inputs.power_calibration.name,
             "reasons": lambda: _reasons(values, inputs),
+            "outside": lambda: _outside(inputs),
         }
 
 
@@ -322,6 +345,13 @@ def _reasons(values: Mapping[str, Any], inputs: ServingInputs) -> tuple[str, ...
         f"memory: a device{stage} needs {memory_account(need, have)}, "
         f"{format_number(need - have)} short; {advice}",
     )
+
+
+def _outside(inputs: ServingInputs) -> tuple[str, ...]:
+    if inputs.efficiency is not None:
+        return ()
+    ranges = ((name, *limits) for name, limits in MEASURED.items())
+    return tuple(beyond(inputs, ranges, "measured run"))
 
 
 def _basis(values: Mapping[str, Any], inputs: ServingInputs) -> str:

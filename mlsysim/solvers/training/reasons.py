@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsysim.core.numeric import Value
 from mlsysim.core.types import Calibration
 from mlsysim.core.units import dress, format_number
 from mlsysim.registry.calibration.training import (
@@ -16,7 +15,7 @@ from mlsysim.registry.calibration.training import (
     machine_for,
     without_runs,
 )
-from mlsysim.solvers.device import memory_account
+from mlsysim.solvers.device import beyond, memory_account
 from mlsysim.solvers.training.inputs import TrainingInputs
 from mlsysim.solvers.training.memory import training_memory, usable_memory
 from mlsysim.solvers.training.work import training_work
@@ -94,19 +93,7 @@ def _outside_own_runs(i: TrainingInputs) -> list[str]:
     """Return where a plan lies outside the runs of the constants' own cluster."""
     c = i.calibration
     ranges = c.covered.ranges() if c.covered is not None else ()
-    return [*unlike_own_runs(i), *_beyond(i, ranges, f"run of {c.name}"), *_of_another_device(i)]
-
-
-def _beyond(
-    i: TrainingInputs, ranges: Iterable[tuple[str, Value, Value]], runs: str
-) -> Iterator[str]:
-    """Yield each size of a plan that is outside the range of the runs."""
-    for name, least, most in ranges:
-        value = getattr(i, name)
-        if value < least:
-            yield f"{name} = {value:,} is below {least:,}, the least of any {runs}"
-        elif value > most:
-            yield f"{name} = {value:,} is above {most:,}, the most of any {runs}"
+    return [*unlike_own_runs(i), *beyond(i, ranges, f"run of {c.name}"), *_of_another_device(i)]
 
 
 def _of_another_device(i: TrainingInputs) -> list[str]:
@@ -124,7 +111,7 @@ def outside(i: TrainingInputs) -> list[str]:
     if _of_one_cluster(i.calibration):
         return _outside_own_runs(i)
     ranges = ((name, *limits) for name, limits in MEASURED.items())
-    ways = list(_beyond(i, ranges, "measured run"))
+    ways = list(beyond(i, ranges, "measured run"))
     for name, known in MEASURED_CHOICES.items():
         if (chosen := getattr(i, name).name) not in known:
             ways.append(f'no measured run had {name}="{chosen}"')
