@@ -347,7 +347,7 @@ def test_a_build_without_python_says_so(fresh: Visitor) -> None:
     assert fresh.troubles == []
 
 
-@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm.bin", "requirements.zip"])
+@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm.bin", "requirements.zip.bin"])
 def test_a_file_that_does_not_arrive_is_named_and_tried_again(
     file: str, fresh: Visitor, runtime: None
 ) -> None:

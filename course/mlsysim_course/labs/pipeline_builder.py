@@ -86,6 +86,7 @@ def simulate(line: Line) -> Timeline | str:
         return error.message
 
 
+@functools.lru_cache(maxsize=512)
 def idle(line: Line) -> float | None:
     """Return the share of the time that stages idle; `None` if the schedule cannot run."""
     played = simulate(line)
