@@ -153,6 +153,34 @@ def dense_sweep() -> object:
     )
 
 
+def serving_sweep(rows: int = 100_000) -> Sweep:
+    """Sweep engines with clients that wait, lengths and clients different in every row."""
+    draw = np.random.default_rng(0)
+    return sweep(
+        ServingSolver,
+        how="zip",
+        model=Models.Llama3_8B,
+        hardware=Hardware.H100,
+        seq_len=draw.integers(128, 8192, rows),
+        output_len=draw.integers(1, 1024, rows),
+        batch_size=draw.integers(1, 256, rows),
+    )
+
+
+def open_loop_sweep(rows: int = 20_000) -> Sweep:
+    """Sweep engines under random arrivals, lengths and rates different in every row."""
+    draw = np.random.default_rng(0)
+    return sweep(
+        OpenLoopSolver,
+        how="zip",
+        model=Models.Llama3_8B,
+        hardware=Hardware.H100,
+        seq_len=draw.integers(128, 4096, rows),
+        output_len=draw.integers(2, 512, rows),
+        arrival_rate=draw.uniform(0.1, 8, rows),
+    )
+
+
 def textbook_solve() -> DistributedResult:
     """Solve one training step by the textbook."""
     return DistributedSolver.solve(**_CONFIGURATION, efficiency=0.5)
@@ -358,6 +386,8 @@ def report(folder: Path | None) -> None:
         },
         "sweep_configurations_per_s": {
             "dense": round(_MILLION / best(dense_sweep, 5)),
+            "serving": round(len(serving_sweep()) / best(serving_sweep, 5)),
+            "open_loop": round(len(open_loop_sweep()) / best(open_loop_sweep, 3)),
             "grid": round(len(grid) / best(grid_sweep, 5)),
             "grid_textbook": round(len(grid) / best(lambda: grid_sweep(0.5), 5)),
         },
