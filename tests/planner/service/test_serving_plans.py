@@ -493,6 +493,9 @@ def test_replicas_of_a_day():
     one = found.rate_per_replica.magnitude
     assert found.slots["replicas"].tolist() == [int(np.ceil(rate / one)) for rate in (2, 40, 8)]
     assert found.peak == max(found.slots["replicas"])
+    running = found.slots["running"].tolist()
+    loads = [rate / (count * one) for rate, count in zip((2, 40, 8), running, strict=True)]
+    assert np.asarray(found.slots["load"]) == pytest.approx(loads)
     answer = OpenLoopSolver.solve(
         model=Models.Llama3_70B,
         hardware=NODES.DGX_H100,
