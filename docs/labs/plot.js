@@ -200,15 +200,6 @@ document.addEventListener("pointerdown", ({ target }) => document.querySelectorA
   if (!box.contains(target)) box.querySelectorAll(":is(.mls-tip, .mls-hair)").forEach((one) => { one.hidden = true; });
 }));
 
-// Each chart brings the same rules. To add or remove rules costs a page the style of all its elements.
-const SHARED = new Set();
-const share = (style) => {
-  style.remove();
-  if (SHARED.has(style.textContent)) return;
-  SHARED.add(style.textContent);
-  document.head.append(style);
-};
-
 // Returns an element that redraws itself when its box changes width, so that its letters keep their size.
 // One that is drawn before it is on the page, at a known width, costs the page one layout instead of two.
 export const chart = (Plot, block, spoken, known) => {
@@ -222,7 +213,6 @@ export const chart = (Plot, block, spoken, known) => {
     const picture = made.matches("svg") ? made : made.querySelector(":scope > svg");
     picture.setAttribute("role", "img");
     picture.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
-    made.querySelectorAll("style").forEach(share);
     box.replaceChildren(made);
     readable(made, picture);
   };
