@@ -259,8 +259,12 @@ def test_everything_that_pages_use(site: Path) -> None:
 
 def test_quarto_finds_the_results_of_cells_and_the_figures(site: Path) -> None:
     (site / "docs/one.qmd").write_text(EVERYTHING)
+    stale = site / FREEZER / "docs/one/figure-html/gone.svg"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
     faults: list[Fault] = []
     assert freeze(load(site, faults), [], quiet=True) == faults == []
+    assert not stale.exists()
     assert [path.stem for path in (site / FREEZER / "docs").iterdir()] == ["one"]
     folder = site / FREEZER / "docs/one"
     frozen = json.loads((folder / "execute-results/html.json").read_text())

@@ -11,6 +11,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from tools.dev.cleaning import remove
 from tools.pages.cache import run
 from tools.pages.compose import Composer
 from tools.pages.pages import Page
@@ -24,6 +25,7 @@ def write(page: Page, project: Project) -> None:
     composer = Composer(page, run(page, project.root), project.variables)
     folder = project.root / FREEZER / page.path.with_suffix("")
     figures = f"{page.path.stem}_files"
+    remove(folder)  # a figure that is gone must not stay behind
     text = (project.root / page.path).read_text(encoding="utf-8")
     result = {
         "engine": "jupyter",
