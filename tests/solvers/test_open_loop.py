@@ -458,7 +458,7 @@ def test_random_engines_have_one_capacity():
 
 
 def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
-    """Long prompts with short answers are the exceptions: one time in a hundred, by up to 5%."""
+    """One time in a few thousand is an exception: percentiles of parts are added up by squares."""
     shares = np.linspace(0.05, 0.95, 46)
     falls, rises = [], []
     for seed in range(60):
@@ -471,9 +471,8 @@ def test_times_of_random_engines_grow_with_load_and_fall_with_bandwidth():
             times, sooner = slow[name].magnitude, fast[name].magnitude
             falls.append((1 - times / np.maximum.accumulate(times)).max())
             rises.append((sooner / times - 1).max())
-    for changes, most in ((falls, 0.04), (rises, 0.06)):
-        assert np.mean(np.array(changes) > 1e-3) < 0.012
-        assert max(changes) < most
+    assert max(falls) < 1e-3
+    assert max(rises) < 1e-3
 
 
 def with_bandwidth(hardware, factor):

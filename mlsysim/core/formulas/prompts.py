@@ -297,23 +297,20 @@ def queued_prompt_time(step: Value, prefill: Value, per_pass: Value, readers: Va
 
 
 @formula
-def steps_with_backlog(wait: Value, prompt: Value, load: Value, decodes: Value) -> Value:
+def steps_with_backlog(backlog: Value, load: Value, decodes: Value) -> Value:
     r"""Share of a request's decode steps that are shared with a prompt from behind its own.
 
-    In a steady state, a prompt leaves as much prefill work behind as it found on arrival, which is
-    its wait $t_w$. The request's first decode steps share their passes with this backlog, one
-    prompt or a pass's part of one in each. While it is prefilled, more prompts arrive, so it takes
-    $t_w / (1 - \rho)$. A request with few steps does not meet all of it: there is a backlog with
-    probability $\rho$.
+    In a steady state, a prompt leaves as many prompts waiting as it met on arrival. The request's
+    first decode steps share their passes with this backlog, one prompt or a pass's part of one in
+    each. While $b$ passes prefill it, more prompts arrive, so it takes $b / (1 - \rho)$ of them. A
+    request with few steps does not meet all of it: there is a backlog with probability $\rho$.
 
-    $$ s = \min\left(\frac{t_w}{k\,(1 - \rho)\,t_m},\ \rho\right) $$
+    $$ s = \min\left(\frac{b}{k\,(1 - \rho)},\ \rho\right) $$
 
     Parameters
     ----------
-    wait : [s]
-        $t_w$, mean wait of a prompt for those before it.
-    prompt : [s]
-        $t_m$, prefill of one prompt, or of the part of it that a pass takes.
+    backlog : [1]
+        $b$, passes that prefill the prompts which wait, on average.
     load : [1]
         $\rho$, share of time that prefill takes: arrival rate times the prefill of one prompt.
     decodes : [1]
@@ -326,17 +323,17 @@ def steps_with_backlog(wait: Value, prompt: Value, load: Value, decodes: Value) 
 
     References
     ----------
-    @kingman1961, for the wait; Kleinrock (1975), Queueing Systems, volume 1, section 5.3:
-    departures leave behind the number that arrivals find
+    Kleinrock (1975), Queueing Systems, volume 1, section 5.3: departures leave behind the number
+    that arrivals find
 
     Examples
     --------
-    A backlog of 1 s, at a load of one half and 0.4 s per prompt, over 50 steps, then over 2:
+    A backlog of two prompts and a half, at a load of one half, over 50 steps, then over 2:
 
     >>> from mlsysim.core.formulas import steps_with_backlog
-    >>> steps_with_backlog(1.0, 0.4, 0.5, 50.0)
+    >>> steps_with_backlog(2.5, 0.5, 50.0)
     0.1
-    >>> steps_with_backlog(1.0, 0.4, 0.5, 2.0)
+    >>> steps_with_backlog(2.5, 0.5, 2.0)
     0.5
     """
-    return minimum(wait / (decodes * (1 - load) * prompt), load)
+    return minimum(backlog / (decodes * (1 - load)), load)

@@ -10,7 +10,7 @@ with the percentiles of the numbers of prompts and sequences.
 """
 
 from mlsysim.core.formula import formula
-from mlsysim.core.numeric import Value, erf, exp, expm1, log, maximum, sqrt
+from mlsysim.core.numeric import Value, exp, expm1, log, maximum
 
 __all__ = [
     "arrival_peakedness",
@@ -251,28 +251,18 @@ def place_queue_wait(
 
 
 @formula
-def waiting_probability(
-    places: Value, mean: Value, variance: Value, rate: Value, capacity: Value, peakedness: Value
-) -> Value:
+def waiting_probability(full: Value, rate: Value, capacity: Value, peakedness: Value) -> Value:
     r"""Probability that a request finds every place of the engine taken.
 
-    Up to the number of places, the number in flight has a Gamma distribution, in the approximation
-    of Wilson and Hilferty; above that, it falls exponentially. Both parts have the same
-    fluctuations.
+    While every place is taken, more requests wait, in numbers that fall exponentially.
 
-    $$ P = \frac{h}{1 + h}, \qquad
-    h = \left(1 + \frac{z\,\lambda}{\mu - \lambda}\right)\frac{\varphi(x)\,x'}{\Phi(x)}, \qquad
-    x = 3\sqrt k\left(\sqrt[3]{\frac{N}{L}} - 1 + \frac{1}{9k}\right), \qquad
-    k = \frac{L^2}{\sigma^2}, \qquad x' = \frac{\mathrm{d}x}{\mathrm{d}N} $$
+    $$ P = \frac{h}{1 + h}, \qquad h = \left(1 + \frac{z\,\lambda}{\mu - \lambda}\right) p $$
 
     Parameters
     ----------
-    places : [1]
-        $N$, most sequences that the engine runs at once.
-    mean : [1]
-        $L$, mean requests in flight.
-    variance : [1]
-        $\sigma^2$, their variance.
+    full : [1]
+        $p$, probability that every place is taken while no request waits, relative to that of a
+        free place.
     rate : [1/s]
         $\lambda$, arrival rate.
     capacity : [1/s]
@@ -287,14 +277,9 @@ def waiting_probability(
 
     References
     ----------
-    @halfin1981; @wilson1931
+    @halfin1981
     """
-    shape = mean * mean / variance
-    root = exp(log(places / mean) / 3)
-    x = 3 * sqrt(shape) * (root - 1 + 1 / (9 * shape))
-    density = exp(-x * x / 2) / 2.5066282746310002 * sqrt(shape) * root / places
-    below = (1 + erf(x / 1.4142135623730951)) / 2
-    odds = (1 + peakedness * rate / (capacity - rate)) * density / maximum(below, 1e-12)
+    odds = (1 + peakedness * rate / (capacity - rate)) * full
     return odds / (1 + odds)
 
 

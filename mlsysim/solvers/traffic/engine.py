@@ -216,9 +216,14 @@ class Engine(_PromptTimes):
         """Most prompts that a rank prefills in a pass, which may be a part of one."""
         return self.pass_tokens / self.seq_len
 
+    @property
+    def most_prompts(self) -> Value:
+        """Most prompts that all ranks and stages prefill in a pass."""
+        return self.readers * self.prompts_per_pass
+
     def full_time(self, saving: Value) -> Value:
         """Return the time that a pass takes for as many prompts as it may."""
-        return self.added_time(self.readers * self.prompts_per_pass, saving)
+        return self.added_time(self.most_prompts, saving)
 
 
 def engine_of(i: OpenLoopInputs) -> Engine:

@@ -8,11 +8,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mlsysim.core import formulas as f
-from mlsysim.core.numeric import Value, exp, is_zero, maximum, minimum, sqrt, when, where, zero_like
+from mlsysim.core.numeric import (
+    Value,
+    exp,
+    is_zero,
+    log,
+    maximum,
+    minimum,
+    sqrt,
+    when,
+    where,
+    zero_like,
+)
 from mlsysim.solvers.traffic.engine import PERCENTILES, Engine, interpolated, length_quantile
 from mlsysim.solvers.traffic.inputs import OpenLoopInputs
 
 _SMALL = 1e-6
+_COUNT_VARIANCE = 1 / 6
+"""Variance of a whole number that alternates between two neighboring values, on average."""
+_MOST_EXPONENT = 600.0
+"""Exponents of probabilities are limited to it; a larger one is a wait that never happens."""
 _PASS_ROUNDS = 4
 """Times that the prompts of a pass are computed from its time."""
 
@@ -46,6 +61,8 @@ class Turnover:
     """Time of a pass without prompts; zero without decode."""
     savings: tuple[Value, ...]
     """Mean time that prompts save because they share it."""
+    prompts: tuple[Value, ...]
+    """Time that each prompt adds to a pass."""
     stays: tuple[Value, ...]
     """Time for which a request has a slot, including the time until the next one may use it."""
     capacity: Value
@@ -109,17 +126,20 @@ def turnover_of(engine: Engine, requests: Requests) -> Turnover:
         where(some, (1 - 1 / size) * each, zero_like(each))
         for size, each in zip(engine.sizes, engine.savings, strict=True)
     )
+    each_prompt: list[Value] = []
     stays: list[Value] = []
     for k, size in enumerate(engine.sizes):
         if k and size is engine.sizes[k - 1]:  # at the places, the sizes repeat
+            each_prompt.append(each_prompt[-1])
             stays.append(stays[-1])
             continue
         prompts = size * engine.gathered / engine.accepted / maximum(decodes, 1)
-        each = engine.mean_prompt_time(prompts, savings[k])
-        stays.append(decodes * steps[k] + size * each + engine.waits[k] + engine.filling)
+        each_prompt.append(engine.mean_prompt_time(prompts, savings[k]))
+        prompt_time = size * each_prompt[k]
+        stays.append(decodes * steps[k] + prompt_time + engine.waits[k] + engine.filling)
     closed = decodes * steps[-1] + engine.waits[-1] + engine.filling
     closed = closed + engine.places * engine.refill_time(decodes, requests.output_len)
-    return Turnover(steps, savings, tuple(stays), engine.places / closed)
+    return Turnover(steps, savings, tuple(each_prompt), tuple(stays), engine.places / closed)
 
 
 def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFlight:
@@ -152,18 +172,17 @@ def _in_flight(engine: Engine, requests: Requests, turnover: Turnover) -> _InFli
     mean_pass = _pass_time(engine, arrivals, step, saving)
     prompts = maximum(arrivals * mean_pass, _SMALL)
     prefill = engine.mean_prompt_time(prompts, saving)
-    another = _another_prompt(engine, prompts, saving)
+    # Beyond the first one, prompts save nothing: which requests meet others does not depend on it.
+    another = engine.added_time(engine.most_prompts, zero_like(saving)) / engine.most_prompts
     prefill, another = _without_decode(engine, requests, prefill, another)
     # Requests delay the others by no more than in a queue in front of a full engine.
-    utilization = arrivals / turnover.capacity
-    reading = minimum(arrivals * another, utilization)
     another = minimum(another, 1 / turnover.capacity)
     # Each sequence in flight lengthens a step by the same time on average.
     others = maximum(balance, minimum(2, engine.places))
     growth = interpolated(engine.sizes, turnover.steps, others) - turnover.steps[0]
     growth = maximum(growth, zero_like(growth)) / maximum(others - 1, _SMALL)
     decoding = arrivals * requests.decodes(engine) * growth
-    load = minimum(decoding, utilization - reading) / (1 - reading)
+    load = minimum(decoding / (1 - arrivals * another), arrivals / turnover.capacity)
     running = f.mean_in_flight(balance, peakedness, load)
     return _InFlight(
         prefill=prefill,
@@ -190,17 +209,6 @@ def _pass_time(engine: Engine, rate: Value, step: Value, saving: Value) -> Value
         prompts = maximum(rate * time, _SMALL)
         time = minimum(step + prompts * engine.mean_prompt_time(prompts, saving), longest)
     return time
-
-
-def _another_prompt(engine: Engine, mean: Value, saving: Value) -> Value:
-    """Return the time that one prompt more adds to a pass with this mean number of prompts.
-
-    At random arrivals, a share of the passes has no prompt; the first one of a pass adds the most.
-    """
-    ends = [
-        prompts * engine.mean_prompt_time(prompts, saving) for prompts in (mean / 2, 3 * mean / 2)
-    ]
-    return (ends[1] - ends[0]) / mean
 
 
 def _without_decode(
@@ -409,47 +417,95 @@ def _next_tokens(s: SteadyState) -> _Tokens:
     full = engine.full_time(saving)
     passes = _pass_time(engine, arrivals, shared, saving)
     # The first decode steps meet the prompts that waited behind the request's own.
-    at_once = engine.readers * engine.prompts_per_pass
-    utilization = arrivals / turnover.capacity
-    reading = minimum(arrivals * full / at_once, utilization)
+    reading = arrivals * s.another
     found_busy = maximum(f.share_found_busy(reading, requests.burstiness), _SMALL)
-    own, variation = engine.own_time(saving), requests.input_variation
-    wait = f.budget_wait(found_busy, own, requests.burstiness, variation)
-    # Which requests wait does not depend on what prompts save: faster memory saves less, but makes
-    # no more of them wait.
-    unshared = engine.added_time(at_once, zero_like(saving))
-    reading_unshared = minimum(arrivals * unshared / at_once, utilization)
-    waiting_share = maximum(f.share_found_busy(reading_unshared, requests.burstiness), _SMALL)
-    chunk = minimum(engine.prompts_per_pass, 1)
-    most = maximum(engine.added_time(chunk, saving), _SMALL * engine.alone)
+    reads = engine.chunks * engine.stages
+    backlog = f.budget_wait(found_busy, reads, requests.burstiness, requests.input_variation)
     steps = maximum(decodes, 1)
-    backlog_share = f.steps_with_backlog(wait, most, reading, steps)
-    prompts = maximum(arrivals * passes, _SMALL)
-    one_more = maximum(shared + engine.added_time(chunk + prompts, saving), passes) - passes
-    token = passes + backlog_share * one_more
+    backlog_share = f.steps_with_backlog(backlog, reading, steps)
+    # A pass takes one prompt or a part of one from the backlog, up to its budget.
+    arriving = maximum(arrivals * passes, _SMALL)
+    spare = maximum(engine.most_prompts - arriving, zero_like(arriving))
+    behind = minimum(minimum(engine.prompts_per_pass, 1), spare)
+    mean_prompts = arriving + backlog_share * behind
     # Prompts lengthen a stay, in which more prompts arrive, as they do in a busy period.
-    not_reading = 1 - reading
-    met = prompts * _variability(requests) / (steps * not_reading * not_reading) + _SMALL * _SMALL
+    longer = 1 / (1 - reading)
+    met = arriving * _variability(requests) / steps * longer * longer + _SMALL * _SMALL
     lasting = s.variance * f.fluctuation_over_a_stay(s.load)
-    prompts_at = _skewed(prompts, met)
+    arriving_at = _skewed(arriving, met)
 
-    def prompt_time(number: Value) -> Value:
-        return minimum(number * engine.mean_prompt_time(number, saving), full)
+    def pass_time(running: Value, prompts: Value) -> Value:
+        """Return the time of a pass with a number of sequences and a mean number of prompts."""
+        step = interpolated(engine.sizes, turnover.steps, running)
+        saved = interpolated(engine.sizes, engine.savings, running)
+        time = prompts * engine.mean_prompt_time(prompts, saved)
+        return step + minimum(time, engine.full_time(saved))
 
-    usual = prompt_time(prompts)
+    token = pass_time(seat, mean_prompts)
 
     def deviations(score: Value, beyond: Value) -> tuple[Value, ...]:
-        queued = f.waiting_quantile(wait / waiting_share, waiting_share, beyond)
-        waited = minimum(queued / (steps * not_reading), most) - backlog_share * one_more
-        if is_zero(score):  # the median is the mean
-            return (waited,)
-        step = interpolated(engine.sizes, turnover.steps, seat + score * sqrt(lasting))
-        slower = _pass_time(engine, arrivals, step, saving) - passes
-        return (slower, prompt_time(prompts_at(score)) - usual, waited)
+        queued = f.waiting_quantile(backlog / found_busy, found_busy, beyond)
+        more: tuple[Value, ...] = (behind * (minimum(queued * longer / steps, 1) - backlog_share),)
+        slower = zero_like(token)
+        if not is_zero(score):  # the median is the mean
+            slower = pass_time(seat + score * sqrt(lasting), mean_prompts) - token
+            more = (arriving_at(score) - arriving, *more)
+        prompts = maximum(mean_prompts + _together(arriving, more), _SMALL)
+        return (slower, pass_time(seat, prompts) - token)
 
     longest_mean = shared + full
     longest = turnover.steps[-1] + engine.full_time(turnover.savings[-1])
     return _Tokens(minimum(token, longest_mean), token, deviations, turnover.steps[0], longest)
+
+
+def _odds_of_a_full_engine(s: SteadyState) -> Value:
+    """Return the probability that every place is taken, relative to that of a free place.
+
+    While requests share a server, the probabilities of `n` and of `n - 1` requests have the ratio
+    `rate * stay / n`. Peaked arrivals flatten them, as they widen a normal distribution. The sum
+    over `n` is an integral, with points that are evenly spaced in the root of `n`, because its
+    fluctuations are. Every point has a positive weight, so the result grows with the rate and with
+    the stay at every size.
+    """
+    sizes, rate = s.engine.sizes, s.requests.rate
+    utilization = rate / s.turnover.capacity
+    # Arrivals during a stay. As many prompts are prefilled as arrive, and no more than that while
+    # more requests are in flight.
+    arrivals = [
+        maximum(rate * (stay - size * prompt) / (1 - minimum(rate * prompt, utilization)), _SMALL)
+        for size, prompt, stay in zip(sizes, s.turnover.prompts, s.turnover.stays, strict=True)
+    ]
+    flattening = s.peakedness + _COUNT_VARIANCE / s.engine.places
+    places = sizes[-1]
+    # Integral of their logarithm, from a number of requests to all places.
+    log_arrivals = zero_like(arrivals[0])
+
+    def density(root: Value, number: Value) -> Value:
+        """Return the probability of a number per change of its root, relative to all places."""
+        change = most - number * (log(number) - 1) - log_arrivals
+        return root * exp(minimum(change / flattening, _MOST_EXPONENT))
+
+    most, free = places * (log(places) - 1), zero_like(arrivals[0])
+    for k in reversed(range(len(sizes))):
+        high, low = sizes[k], sizes[k - 1] if k else zero_like(sizes[0])
+        if high is low:
+            continue
+        first, fewer = sqrt(high), arrivals[max(k - 1, 0)] - arrivals[k]
+        intervals = max(1, min(6, round(2 ** (k / 2) / 2.5))) if k else 2
+        width = (first - sqrt(low)) / intervals
+        number, log_arriving = high, log(arrivals[k])
+        free = free + width * density(first, number)
+        # There is nothing to add at zero requests.
+        for point in range(1, intervals + 1 if k else intervals):
+            root = first - point * width
+            below = root * root
+            part = (high - below) / maximum(high - low, _SMALL)
+            log_below = log(arrivals[k] + part * fewer)
+            log_arrivals = log_arrivals + (number - below) * (log_arriving + log_below) / 2
+            number, log_arriving = below, log_below
+            free = free + (1 if point == intervals else 2) * width * density(root, number)
+    # From the middle between two numbers to the next one.
+    return exp(log(arrivals[-1] / places) / flattening / 2) / free
 
 
 def percentiles(s: SteadyState) -> dict[str, Value]:
@@ -464,7 +520,7 @@ def percentiles(s: SteadyState) -> dict[str, Value]:
         requests.rate, capacity, requests.burstiness, requests.output_variation
     )
     waiting = f.waiting_probability(
-        engine.places, s.held, s.variance, requests.rate, capacity, s.peakedness
+        _odds_of_a_full_engine(s), requests.rate, capacity, s.peakedness
     )
     place_wait = waiting * wait
     times = {

@@ -34,9 +34,9 @@ def test_even_arrivals_and_prompts_leave_passes_alike():
 
 
 def test_a_backlog_is_spread_over_decode_steps():
-    """A wait of 0.3 s at a load of 0.4 takes 0.5 s to prefill with what arrives meanwhile."""
-    assert f.steps_with_backlog(0.3, 1, 0.4, 10) == pytest.approx(0.05)
-    assert f.steps_with_backlog(0.3, 1, 0.4, 1e9) == pytest.approx(0, abs=1e-9)
+    """Three passes at a load of 0.4 become five with what arrives meanwhile."""
+    assert f.steps_with_backlog(3, 0.4, 100) == pytest.approx(0.05)
+    assert f.steps_with_backlog(3, 0.4, 1e10) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("burstiness", [0, 0.5, 1, 4, 100])
@@ -59,15 +59,15 @@ def test_the_share_that_finds_a_server_busy_solves_its_equation(load, burstiness
 @pytest.mark.parametrize("burstiness", [0, 1, 4])
 def test_no_backlog_without_load(burstiness):
     for load in (1e-9, 1e-6):
-        wait = f.budget_wait(f.share_found_busy(load, burstiness), 1.0, burstiness, 0.5)
-        assert f.steps_with_backlog(wait, 1, load, 1) <= 3 * load
+        backlog = f.budget_wait(f.share_found_busy(load, burstiness), 1.0, burstiness, 0.5)
+        assert f.steps_with_backlog(backlog, load, 1) <= 3 * load
 
 
 @pytest.mark.parametrize("decodes", [1, 5, 50])
 @pytest.mark.parametrize("load", [0.01, 0.5, 0.99])
 def test_no_more_steps_have_a_backlog_than_requests(load, decodes):
-    wait = f.budget_wait(f.share_found_busy(load, 4), 1.0, 4, 1)
-    assert 0 < f.steps_with_backlog(wait, 0.4, load, decodes) <= load
+    backlog = f.budget_wait(f.share_found_busy(load, 4), 1.0, 4, 1)
+    assert 0 < f.steps_with_backlog(backlog, load, decodes) <= load
 
 
 def test_edges_of_independent_errors_join():
