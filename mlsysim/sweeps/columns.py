@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -154,14 +154,12 @@ def columns_of(
         if name not in heads:
             continue
         unit = heads[name].unit
-        factor = si_factor(unit)
-        converted = values if factor == 1 else values / factor
         if missing is not None and name in columns:  # the result repeats this argument
-            spread = np.broadcast_to(converted, grid.shape).reshape(-1).copy()
-            spread[missing] = grid.numbers(name)[missing] / factor
+            spread = np.broadcast_to(values, grid.shape).reshape(-1).copy()
+            spread[missing] = grid.numbers(name)[missing] / si_factor(unit)
             columns[name] = Column(spread, unit)
         else:
-            columns[name] = SpreadColumn(converted, grid.shape, unit, missing)
+            columns[name] = SpreadColumn(values, grid.shape, unit, missing)
     columns["valid"] = Column(valid)
     return columns
 
@@ -169,11 +167,11 @@ def columns_of(
 def _outputs_of(
     grid: Grid,
     parts: list[Part],
-    names: Collection[str],
+    heads: Mapping[str, Head],
     executor: Executors | None,
     progress: Progress,
 ) -> dict[str, NDArray[Any]]:
-    """Run the models and join their outputs, one column per output.
+    """Run the models and join their outputs in their units, one column per output.
 
     If the model of a row does not return an output, the output is unknown in that row. In a row
     without a model, all outputs are unknown.
@@ -183,7 +181,7 @@ def _outputs_of(
     before = grid.size - sum(len(part.valid) for part in parts)  # rows without a model
     for part in parts:
         shift = partial(_shifted, report, before, grid.size)
-        model = partial(_named, part.model, names)
+        model = partial(_named, part.model, heads)
         outputs = run_slices(model, part.inputs, part.shape, executor, shift)
         before += len(part.valid)
         for name, values in outputs.items():
@@ -199,14 +197,19 @@ def _outputs_of(
 
 
 def _named(
-    model: Callable[[Any], dict[str, Any]], names: Collection[str], inputs: Any
+    model: Callable[[Any], dict[str, Any]], heads: Mapping[str, Head], inputs: Any
 ) -> dict[str, Any]:
     """Run a model for some of its outputs, so that no others travel from a worker or fill memory.
 
-    If it has none of them, all are returned, because a slice without outputs is a lost one.
+    They are converted while they are in the processor's cache. If the model has none of them, all
+    are returned, because a slice without outputs is a lost one.
     """
     outputs = model(inputs)
-    return {name: value for name, value in outputs.items() if name in names} or outputs
+    return {
+        name: value if (factor := si_factor(heads[name].unit)) == 1 else value / factor
+        for name, value in outputs.items()
+        if name in heads
+    } or outputs
 
 
 def _output_types(grid: Grid) -> dict[str, np.dtype[Any]]:
