@@ -171,7 +171,7 @@ def plan_serving(
     ...     [Systems.Nodes.DGX_H100],
     ... )
     >>> plan.best["devices"], plan.best["tp_size"], plan.best["keeps_limits"] >= 0.8
-    (20, 4, True)
+    (16, 8, True)
     """
     _LINK.admit("transfer_link", transfer_link)
     _GOAL.admit("goal", goal)
