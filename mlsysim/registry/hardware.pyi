@@ -225,7 +225,8 @@ class Workstation(Catalog):
     RTX_5080: ClassVar[Accelerator]
     """Blackwell for games. The source is of the launch: 256 bits of memory at 30 Gbit/s."""
     RTX_5880_Ada: ClassVar[Accelerator]
-    """Ada for workstations. The figures are from secondary sources."""
+    """Ada for workstations. The rates of tensor cores and the bandwidth are from secondary
+    sources."""
     RTX_A4000: ClassVar[Accelerator]
     """Ampere for workstations."""
     RTX_A5000: ClassVar[Accelerator]

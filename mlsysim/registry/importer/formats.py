@@ -35,8 +35,9 @@ _PREFIXES = ("model.language_model", "language_model.model", "backbone")
 _MOST_PATTERNS = 500
 _WIDTHS = {("float", 8): "fp8", ("int", 8): "int8", ("int", 4): "int4", ("float", 4): "fp4"}
 _FOUR_BITS = (
-    "4 bits of bitsandbytes have a scale in fp32 for 64 weights, as many bytes as fp4 here, or one "
-    "in 8 bits if these are quantized too, within 1% of int4"
+    "4 bits of bitsandbytes have a scale in fp32 for 64 weights, 0.5 bits per weight and as many "
+    "bytes as fp4 here. If the scales are quantized too, they take 0.127 bits (Dettmers et al., "
+    "2023, QLoRA, arXiv:2305.14314, section 3, Double Quantization), within 1% of int4"
 )
 _WAY_OUT = "remove quantization_config, and pass the precision to the solver"
 

@@ -155,9 +155,9 @@ class TrainingArguments(TypedDict, Generic[Size, Word, Flag], total=False):
     weight_precision
         Format in which the frozen weights of the layers and of a vision tower are stored, as in
         QLoRA; only with `lora_rank`. Each is expanded to `precision` before its products. Adapters
-        and embedding tables are stored in `precision`. NF4 takes 4.13 bits per weight with double
-        quantization, close to ``"int4"``, and 4.5 bits without, like ``"fp4"``. `None` stores all
-        weights in `precision`.
+        and embedding tables are stored in `precision`. NF4 takes 4.127 bits per weight with double
+        quantization (Dettmers et al., 2023, section 3), close to ``"int4"``, and 4.5 bits without,
+        like ``"fp4"``. `None` stores all weights in `precision`.
     attention
         ``"fused"`` (FlashAttention) or ``"unfused"``.
     loss
