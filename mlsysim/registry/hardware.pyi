@@ -217,7 +217,7 @@ class Workstation(Catalog):
     RTX_2070_Super: ClassVar[Accelerator]
     """Turing, with the memory of the RTX 2080 and 2,560 of its 2,944 lanes."""
     RTX_3080_Ti: ClassVar[Accelerator]
-    """Ampere: 384 bits of memory at 19 Gbit/s, from secondary sources."""
+    """Ampere: 384 bits of memory at 19 Gbit/s."""
     RTX_3090_Ti: ClassVar[Accelerator]
     """Ampere with the memory rate of the RTX 4090."""
     RTX_4070_Super: ClassVar[Accelerator]

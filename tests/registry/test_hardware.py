@@ -23,7 +23,7 @@ UNUSUAL = {(key, narrow) for key in ("B300", "GB300") for narrow in ("int8", "fp
     ("RTX_3090", "int8"), ("RTX_4090", "int8"), ("RTX_5090", "int8"), ("RTX_5090", "fp4"),
     ("RTX_3060", "int8"), ("RTX_3080", "int8"), ("RTX_4070", "int8"), ("RTX_5070", "int8"),
     ("RTX_5070", "fp4"), ("RTX_5080", "fp4"),
-    ("RTX_3070", "int8"), ("RTX_4080", "int8"),
+    ("RTX_3070", "int8"), ("RTX_3080_Ti", "int8"), ("RTX_4080", "int8"),
     # CDNA 2 and CDNA 5 compute int8 at the rate of fp16.
     ("cdna2", "int8"), ("cdna5", "int8"),
     # The chips of 2026 have most of their arithmetic in fp8 and fp4, and no more int8 than bf16.
