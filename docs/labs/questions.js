@@ -214,14 +214,14 @@ export const lab = async (box, instruments) => {
   store.watch(() => {
     if (!view) return;
     rival = true;
+    // The notice stays until the other ledger is here: an answer before that belongs to the one that goes.
     const settle = (take) => async () => {
+      const { text } = store.load();
+      if (take) await (text ? restore(text, false) : replace({}, false));
       rival = false;
       unsaved = [];
       say();
-      const { text } = store.load();
       if (!take) keep();
-      else if (text) await restore(text, false);
-      else await replace({}, false);
     };
     unsaved = [
       "Another tab changed this lab's saved ledger, so this tab no longer saves. ",

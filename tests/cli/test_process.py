@@ -14,8 +14,8 @@ import pytest
 from mlsysim.cli import main
 
 SMALL = ["sweep", "inference", "--model", "ResNet50", "--hardware", "A100,H100"]
-MANY = ",".join(map(str, range(1, 101)))
-# A million rows: seconds, so that there is time to interrupt it.
+MANY = ",".join(map(str, range(1, 151)))
+# Millions of rows: seconds, so that there is time to interrupt it.
 LONG = [
     *("sweep", "training", "--model", "Llama3_70B", "--fleet", "Research_256"),
     *("--invalid", "mark", "--limit", "1"),
@@ -57,7 +57,7 @@ def test_a_long_sweep_shows_its_progress_and_ctrl_c_ends_all_of_it():
         os.close(theirs)
         drawn = read(ours)
         assert drawn.startswith(b"\r[#")
-        assert b"1,000,000 rows" in drawn
+        assert b"3,375,000 rows" in drawn
         os.killpg(running.pid, signal.SIGINT)
         printed, _ = running.communicate(timeout=60)
         assert running.returncode == 130
