@@ -497,8 +497,9 @@ def _odds_of_a_full_engine(s: SteadyState) -> Value:
         free = free + width * density(first, number)
         # There is nothing to add at zero requests.
         for point in range(1, intervals + 1 if k else intervals):
-            root = first - point * width
-            below = root * root
+            distance = point * width
+            root = first - distance
+            below = high - distance * (first + root)  # nothing if the sizes repeat
             part = (high - below) / maximum(high - low, _SMALL)
             log_below = log(arrivals[k] + part * fewer)
             log_arrivals = log_arrivals + (number - below) * (log_arriving + log_below) / 2
