@@ -137,8 +137,9 @@ def busy_pass_seen(
 
 def _variance_of_one_or_more(mean: Value) -> Value:
     """Variance of the larger of 1 and a Poisson number."""
-    none = exp(-mean)
-    return mean + none * (1 - 2 * mean - none)
+    # With one less than the share without arrivals, a small variance keeps its sign.
+    less = expm1(-mean)
+    return -(mean + less) - less * (2 * mean + less)
 
 
 @formula

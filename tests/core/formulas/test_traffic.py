@@ -19,6 +19,8 @@ def test_prompts_in_a_pass_are_the_fixed_point(rate, empty):
 def test_a_lone_prompt_has_a_pass_to_itself():
     assert f.prompts_in_busy_pass(1e-9, 5e-3, 40e-3) == pytest.approx(1)
     assert f.busy_pass_seen(45e-3, 1, 1e-9, 40e-3, 1, 0) == pytest.approx(45e-3)
+    # Nor if a prompt takes ages and a pass takes only a small part of it.
+    assert f.busy_pass_seen(1, 1, 1e-17, 1e15, 1, 0) == pytest.approx(1, rel=1e-3)
 
 
 def test_a_full_engine_reads_what_arrives():
