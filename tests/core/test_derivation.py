@@ -336,7 +336,7 @@ def test_a_long_derivation_is_printed_down_to_a_depth_and_says_how_to_see_the_re
 
 
 def test_unknown_numbers_are_printed():
-    """Nobody states the model whose checkpoint takes a minute."""
+    """The model is not stated, so the size of its checkpoint is not known."""
     job = ReliabilitySolver.solve(
         fleet=Systems.Clusters.Research_256, job_duration_hours=24, checkpoint_time_s=60
     )

@@ -277,7 +277,8 @@ def waiting_probability(full: Value, rate: Value, capacity: Value, peakedness: V
 
     References
     ----------
-    @halfin1981
+    @halfin1981; Cohen (1979), The Multiple Phase Service Network with Generalized Processor
+    Sharing, Acta Informatica 12, 245-284, on the numbers up to the places
     """
     odds = (1 + peakedness * rate / (capacity - rate)) * full
     return odds / (1 + odds)

@@ -103,8 +103,6 @@ class SteadyState(_InFlight):
     """Time of the pass in which a request arrives; long passes have more arrivals."""
     full_pass: Value
     """Time that a pass takes for as many prompts as it may."""
-    held: Value
-    """Requests in the engine, including those whose prompts are being prefilled."""
     busy: Value
     """Share of the time in which the engine has requests."""
 
@@ -201,7 +199,7 @@ def _pass_time(engine: Engine, rate: Value, step: Value, saving: Value) -> Value
     It grows with the rate and with the time of either part, in every round.
     """
     full = engine.full_time(saving)
-    most = engine.readers * engine.prompts_per_pass
+    most = engine.most_prompts
     longest = step + full
     spare = maximum(1 - rate * full / most, _SMALL)
     time = minimum(step / spare, longest)
@@ -305,7 +303,6 @@ def steady_state(engine: Engine, requests: Requests, turnover: Turnover) -> Stea
         mean_pass=mean_pass,
         seen_pass=seen,
         full_pass=full_pass,
-        held=held,
         busy=busy,
     )
 
@@ -322,10 +319,10 @@ def _first_token(s: SteadyState) -> _FirstToken:
     # Those beyond a pass's budget have passes of their own, whose time is part of `budget`.
     others = minimum(
         f.prompts_alongside(arrivals, seen, requests.burstiness),
-        maximum(readers * per_pass - 1, zero_like(readers)),
+        maximum(engine.most_prompts - 1, zero_like(readers)),
     )
     queued = f.queued_prompt_time(s.step, s.full_pass / per_pass, per_pass, readers)
-    part = maximum(queued, s.mean_pass / (readers * per_pass))
+    part = maximum(queued, s.mean_pass / engine.most_prompts)
     taken = minimum(arrivals * part, arrivals / s.turnover.capacity)
     found_busy = f.share_found_busy(taken, requests.burstiness)
     budget = f.budget_wait(found_busy, part, requests.burstiness, variation)
